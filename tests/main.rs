@@ -39,6 +39,7 @@ mod mending;
 mod moving;
 mod newer_format;
 mod notifying;
+mod order;
 mod overdue;
 mod overrides;
 mod pacing;

@@ -17,6 +17,7 @@ ALERTS = {
         "Pause Set",
         "Pause Ended",
         "Alerts Folded",
+        "Order Not Kept",
     ],
     "detail": {"folded": [{"exists": False}]},
 }

@@ -48,6 +48,7 @@ ROLES = {
     "dispatch": {
         "ReadConfiguration": CONFIGURATION,
         "ReadWhatIsDue": DUE,
+        "ReadWhatOthersFollow": ({"dynamodb:Query"}, {table("resources")}),
         "HandOut": ({"lambda:InvokeFunction"}, {function("stop"), function("start")}),
         **write_log("dispatch"),
     },

@@ -12,6 +12,7 @@ use domain::{
     decision::{Decision, judge},
     invocation::Invocation,
     membership::Subject,
+    order::Order,
     pacing::{Allowance, ListRequests, requests_to_act},
     record::{Direction, OBSERVATION_AGE, Record, SKEW},
     stored::is_default,
@@ -72,7 +73,9 @@ pub async fn handle(
     // Records first, configuration second.
     let in_force = store.in_force().await?;
     let mut dispatched = DispatchReport { withheld: ahead(&due, &in_force), ..Default::default() };
-    let by_account = by_account(&due, &in_force, now);
+    let others = store.in_order_with(&due, &in_force).await?;
+    let order = Order::of(&others, in_force.rules());
+    let by_account = by_account(&due, &order, &in_force, now);
     if by_account.is_empty() {
         return Ok(dispatched);
     }
@@ -136,9 +139,11 @@ struct Due {
 }
 
 /// Groups what is due by account, in the order of its instants. Records that have failed come after
-/// those with fewer attempts, so that they do not keep their place at the head.
+/// those with fewer attempts, so that they do not keep their place at the head. What waits for
+/// others in the order of groups is left for a later tick.
 fn by_account(
     records: &[Record],
+    order: &Order<'_>,
     in_force: &InForce,
     now: Timestamp,
 ) -> BTreeMap<AccountName, Due> {
@@ -149,7 +154,14 @@ fn by_account(
         let verdict = judge(record, Subject::recorded(record), in_force.rules(), now);
         let account = record.reference.account.clone();
         let direction = match verdict.decision {
-            Decision::Act(due) => due.direction,
+            Decision::Act(due) => {
+                if let Some(wait) = order.wait(record, &due, now) {
+                    let (reference, others) = (&record.reference, wait.in_words(now));
+                    tracing::debug!(resource.id = %reference, "{reference} waits for {others}");
+                    continue;
+                }
+                due.direction
+            }
             Decision::AskAgain(direction) => direction,
             Decision::Leave(reason) => {
                 tracing::debug!(resource.id = %record.reference, "Left {}: {reason}", record.reference);

@@ -1,6 +1,7 @@
 //! The parsed configuration of one generation: accounts, schedules and guard rails.
 
 mod account;
+mod group;
 pub mod notify;
 mod overrides;
 mod pattern;
@@ -21,7 +22,7 @@ use crate::schema::{self, OneOrSeveral};
 use crate::{
     edge::Direction,
     prices::OwnPrices,
-    reference::{AccountName, Family, ResourceId, ResourceRef, TargetName},
+    reference::{AccountName, Family, GroupName, ResourceId, ResourceRef, TargetName},
     schedule::{self, Schedule},
     ssh::SshMachine,
     stored::is_default,
@@ -34,6 +35,7 @@ pub use crate::{
     token::{TokenReference, TokenReferenceError},
 };
 pub use account::{Account, AccountKind, CloudAccount, Location, Ssh, SshAccount, UnknownLocation};
+pub use group::{Followed, FollowedError, Group};
 pub use overrides::{Override, OverrideTarget, Overrides};
 pub use pattern::{Pattern, PatternError};
 pub use pauses::{Pause, PauseScope};
@@ -169,6 +171,10 @@ pub struct Settings {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(feature = "schema", schemars(with = "schema::Named<notify::NotifyTarget>"))]
     pub notify: BTreeMap<TargetName, notify::NotifyTarget>,
+    /// The groups of resources that start and stop in an order, by a name of your choice.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "schema::Named<Group>"))]
+    pub groups: BTreeMap<GroupName, Group>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -192,6 +198,7 @@ impl Default for Settings {
             prices: OwnPrices::default(),
             heartbeat: None,
             notify: BTreeMap::new(),
+            groups: BTreeMap::new(),
         }
     }
 }

@@ -29,6 +29,8 @@ pub enum EventType {
     TransitionRefused,
     /// A request was accepted, and its effect was not seen in time.
     TransitionStuck,
+    /// A resource was stopped or started before what goes first in the order of groups.
+    OrderNotKept,
     /// A resource that is stopped follows no schedule any more.
     ResourceOrphaned,
     /// Two schedules, accounts or records claim a resource.
@@ -72,6 +74,7 @@ impl EventType {
             | Self::OverrideCleared => false,
             Self::TransitionRefused
             | Self::TransitionStuck
+            | Self::OrderNotKept
             | Self::ResourceOrphaned
             | Self::ResourceInConflict
             | Self::ResourcesHeld

@@ -24,6 +24,7 @@ pub mod membership;
 pub mod metric;
 pub mod money;
 pub mod notice;
+pub mod order;
 pub mod overdue;
 pub mod pacing;
 pub mod plan;
@@ -51,6 +52,6 @@ pub mod until;
 pub mod writer;
 
 pub use reference::{
-    AccountName, ClusterId, DatabaseId, DropletId, Family, MachineName, PoolId, ResourceId,
-    ResourceKind, ResourceRef, ScheduleName, ServerId, TargetName,
+    AccountName, ClusterId, DatabaseId, DropletId, Family, GroupName, MachineName, PoolId,
+    ResourceId, ResourceKind, ResourceRef, ScheduleName, ServerId, TargetName,
 };

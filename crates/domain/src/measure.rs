@@ -117,6 +117,11 @@ time! {
     NoticePeriod: "5m" (300_000) to "4h" (14_400_000), else 900_000
 }
 
+time! {
+    /// How long a member of a group waits for what it follows.
+    Wait: "1m" (60_000) to "6h" (21_600_000), else 1_800_000
+}
+
 /// Maximum amount of a command's output to keep, in bytes: standard output and error together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

@@ -9,6 +9,7 @@ use crate::{
     configuration::{Configuration, Mode, Policy},
     decision::{Decision, LeaveReason, Rules, Verdict, Why, judge, mode, pause_ended},
     membership::Subject,
+    order::Graph,
     record::{Cause, Direction, Phase, Record, effect_timeout},
     resource::Power,
     schedule::Desired,
@@ -35,7 +36,9 @@ pub fn usual_time(
             copies.and_then(|request| request.effect_timeout)
         }
     };
-    configured.unwrap_or_else(|| effect_timeout(record.kind())) + SLACK + more.unwrap_or_default()
+    let wait = Graph::of(&configuration.settings.groups).longest_wait(record, direction);
+    let own = configured.unwrap_or_else(|| effect_timeout(record.kind()));
+    wait + own + SLACK + more.unwrap_or_default()
 }
 
 /// A resource that has not been as desired for longer than its kind usually takes.

@@ -108,6 +108,10 @@ name! {
     TargetName
 }
 name! {
+    /// The name of a group of resources that start and stop in an order.
+    GroupName
+}
+name! {
     /// The name of a machine that an SSH account stops and starts.
     MachineName
 }

@@ -15,6 +15,7 @@ use domain::{
     configuration::{
         Configuration, Floor, Generation, Override, Overrides, Pause, Schedules, Settings,
     },
+    order::Graph,
     record::Record,
 };
 use jiff::Timestamp;
@@ -260,6 +261,20 @@ impl Reader {
         let mut found = ReadItems::default();
         each(records, "read an account's records", |item| found.add(item)).await?;
         Ok(found)
+    }
+
+    /// Reads the records that these may have to wait for in the order of groups: none unless one of
+    /// these is in an order.
+    pub async fn in_order_with(
+        &self,
+        records: &[Record],
+        in_force: &InForce,
+    ) -> Result<Vec<Record>, StoreError> {
+        let configuration = &in_force.configuration;
+        if !Graph::of(&configuration.settings.groups).concerns(records) {
+            return Ok(Vec::new());
+        }
+        Ok(self.records_of_all(configuration.accounts.keys()).await?.read)
     }
 
     /// Reads the records of several accounts.

@@ -232,6 +232,16 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "is_false")]
         repeated: bool,
     },
+    /// It was stopped or started before what goes first in the order of groups.
+    OrderNotKept {
+        /// Stop or start.
+        direction: Direction,
+        /// What was to go first, and how far that is.
+        reason: String,
+        /// Whether a command asked for it, which waits for nothing.
+        #[serde(default, skip_serializing_if = "is_false")]
+        commanded: bool,
+    },
     /// A command was recorded, and is carried out as soon as something else is over.
     Awaiting {
         /// Stop or start.
@@ -443,6 +453,11 @@ impl Event {
             Self::Conflict { .. } => class(Warning, Unrelated, &[Metric::Conflicts])
                 .published(EventType::ResourceInConflict),
             Self::Postponed { token_refused, repeated, .. } => postponed(*token_refused, *repeated),
+            // Whoever gives a command reads it in the answer.
+            Self::OrderNotKept { commanded: true, .. } => class(Warning, Unrelated, &[]),
+            Self::OrderNotKept { commanded: false, .. } => {
+                class(Warning, Unrelated, &[]).published(EventType::OrderNotKept)
+            }
             Self::ConfigurationOverruled { .. } => class(Warning, Unrelated, &[Metric::Failed]),
             Self::UnknownSchedule { .. } | Self::InvalidUntil { .. } | Self::UnlikePlans { .. } => {
                 class(Warning, Unrelated, &[])
@@ -538,6 +553,10 @@ impl fmt::Display for Event {
                 )
             }
             Self::Postponed { reason, .. } => write!(f, "postponed: {reason}"),
+            Self::OrderNotKept { direction, reason, commanded } => {
+                let (verb, waited) = (direction, if *commanded { "" } else { ", after its wait" });
+                write!(f, "{verb} before what goes first{waited}: {reason}")
+            }
             Self::Watching { direction, until } => f.write_str(&watching(*direction, *until)),
             Self::Declined { reason } => write!(f, "declined: {reason}"),
             Self::Status { state } => f.write_str(state),

@@ -126,7 +126,7 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(|| shape::schema_of::<File>().to_
 
 /// The tables, by their names in the schema, and where each is written. A key that belongs to
 /// several is suggested for the first of them.
-const TABLES: [(&str, &str); 9] = [
+const TABLES: [(&str, &str); 10] = [
     ("schedule", "in a schedule, [schedules.NAME]"),
     ("", "at the top of the file, before the first [table]"),
     ("account", "in an account at a cloud, [accounts.NAME]"),
@@ -136,6 +136,7 @@ const TABLES: [(&str, &str); 9] = [
     ("methods", "in a schedule's methods, methods = { droplet = \"resize\" }"),
     ("prices", "in the prices, [prices]"),
     ("target", "in a target of events, [notify.NAME]"),
+    ("group", "in a group, [groups.NAME]"),
 ];
 
 /// The kinds whose method cannot be chosen, and why.

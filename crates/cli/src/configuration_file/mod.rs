@@ -3,6 +3,7 @@
 
 mod accounts;
 mod document;
+mod groups;
 mod holidays;
 mod notify;
 mod policy;
@@ -153,6 +154,7 @@ fn read(text: &str, file_name: &str, listed: ListedResources) -> Result<Parsed, 
     let mut settings = settings(&root, &accounts);
     let (schedules, places) = schedules::read(&root, &accounts, listed);
     settings.notify = notify::read(&root);
+    settings.groups = groups::read(&root);
     warn_if_idle(&root);
     let warnings = problems.into_result()?;
     let configuration = Configuration {

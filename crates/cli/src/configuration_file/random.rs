@@ -171,8 +171,19 @@ fn settings() -> impl Strategy<Value = Settings> {
             ("owner_tag", text("[a-z]{1,9}")),
             ("heartbeat", text("env:[A-Z]{1,9}")),
             ("notify", named(target())),
+            ("groups", named(group())),
         ],
     ))
+}
+
+fn group() -> Values {
+    table(
+        [("resources", Just(Value::from(vec!["name:web-*", "tag:shop", "do-main/*"])).boxed())],
+        [
+            ("after", words(&["do-main/droplet/7", "hz-eu/server/8"])),
+            ("wait", word(&["1m", "15m", "6h"])),
+        ],
+    )
 }
 
 fn target() -> Values {

@@ -51,7 +51,7 @@ fn check_refused(text: &str) {
 }
 
 /// The tables of the schema, each with the path at which a test document puts one of its keys.
-fn tables(schema: &Value) -> [(&Value, &'static str); 9] {
+fn tables(schema: &Value) -> [(&Value, &'static str); 10] {
     let tables = &schema["$defs"];
     [
         (schema, ""),
@@ -63,6 +63,7 @@ fn tables(schema: &Value) -> [(&Value, &'static str); 9] {
         (&tables["methods"], "schedules.s.methods."),
         (&tables["prices"], "prices."),
         (&tables["target"], "notify.n."),
+        (&tables["group"], "groups.g."),
     ]
 }
 
@@ -102,6 +103,7 @@ fn a_default_of_the_schema_is_what_counts_without_the_key() {
                 AAAAC3NzaC1lZDI1NTE5AAAAID2MFepRAu6qdgmRqxbuktBQOdN2QdL0zSZ1xcsO/yTw\"]\n\
                 accounts.l.machines.m.start = \"a\"\naccounts.l.machines.m.stop = \"b\"\n\
                 accounts.l.machines.m.status = \"c\"\n\
+                groups.g.resources = \"*\"\n\
                 schedules.s.timezone = \"UTC\"\nschedules.s.periods = [{}]\n";
     let without = parse(rest, "x.toml").expect("in order").configuration;
     for (table, path) in tables(&schema) {
@@ -177,6 +179,12 @@ kind = "mail"
 url = "file:/run/secrets/smtp"
 from = "offhours@example.com"
 to = "ops@example.com"
+[groups.data]
+resources = "tag:data"
+[groups.shop]
+resources = ["name:shop-*", "do/droplet/7"]
+after = ["data", "do/droplet/8"]
+wait = "15m"
 [schedules.y]
 periods = [{ end = "24:00" }, { from = 2026-12-01, until = "2027-02-28" }]
 holidays = []

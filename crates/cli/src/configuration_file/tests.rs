@@ -117,7 +117,7 @@ methods = { resize_to = "s-1vcpu-1gb", droplets = "resize", volume = "resize" }
 "#), @r#"
     x.toml:2: timezoen: unknown key; did you mean `timezone`?
     x.toml:3: graceful: unknown key; it belongs in a schedule, [schedules.NAME]
-    x.toml:4: colour: unknown key; the keys here are accounts, heartbeat, holidays, max_new, max_stops, mode, notify, owner_tag, prices, protect, schedules, timezone
+    x.toml:4: colour: unknown key; the keys here are accounts, groups, heartbeat, holidays, max_new, max_stops, mode, notify, owner_tag, prices, protect, schedules, timezone
     x.toml:8: accounts.a.tokens: unknown key; did you mean `token`?
     x.toml:9: accounts.a.protect: unknown key; it belongs at the top of the file, before the first [table]
     x.toml:12: schedules.s.perods: unknown key; did you mean `periods`?
@@ -1000,4 +1000,29 @@ notify.e = { kind = "slack", url = "ssm:/offhours/slack" }
     x.toml:7: notify.d.events: `transition-stuk` is not known; did you mean `transition-stuck`?
     x.toml:8: notify.e.url: is not read on AWS; write env:VARIABLE, file:/PATH or credential:NAME
     "#);
+}
+
+#[test]
+fn groups_name_what_exists_and_follow_each_other_in_no_cycle() {
+    let problems = problems(
+        r#"
+groups.SHOP = { resources = "name:shop-*" }
+groups.shop = { resources = "name:shop-*", after = ["shop-dat", "cache"], wait = "15" }
+groups.shop-data = { resources = [], after = ["none"], wait = "1d" }
+groups.a = { resources = "name:a", after = "b" }
+groups.b = { resources = "name:b", after = ["shop-data", "a"] }
+groups.c = { after = "a/droplet" }
+"#,
+    );
+    for expected in [
+        "x.toml:2: groups.SHOP: invalid name `SHOP`",
+        "there is no group `shop-dat`; did you mean `shop-data`?",
+        "groups.shop.wait: invalid time `15`",
+        "groups.shop-data.resources: is empty",
+        "groups.shop-data.wait: invalid time `1d`",
+        "groups.a.after: is a cycle, a after b after a: none could start first",
+        "groups.c: has no resources",
+    ] {
+        assert!(problems.contains(expected), "{expected}: {problems}");
+    }
 }

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use domain::{
     AccountName,
     configuration::Account,
-    decision::judge,
+    decision::{Decision, Due, judge},
     look::Look,
     membership::Subject,
+    order::Order,
     pacing::ListRequests,
-    record::{Direction, Record},
+    record::{Direction, Rank, Record},
 };
 use jiff::Timestamp;
 use provider::Client;
@@ -36,6 +37,8 @@ pub(super) struct Batch<'a> {
     pub(super) budget: Budget<'a>,
     pub(super) direction: Direction,
     pub(super) in_force: &'a store::InForce,
+    /// What may have to go before these.
+    pub(super) order: &'a Order<'a>,
     pub(super) account: &'a AccountName,
     pub(super) plans: Plans,
     pub(super) shared: SharedLists,
@@ -124,8 +127,24 @@ impl Batch<'_> {
         // Reading the log and the plans took longer than a look is good for.
         match ObservationError::too_old(look, plan_context.now) {
             Some(too_old) => Err(too_old),
-            None => Ok(plan(self.direction, record, seen, plan_context)),
+            None => {
+                let mut plan = plan(self.direction, record, seen, plan_context);
+                if let (Plan::Send(send), Decision::Act(due)) = (&mut plan, &verdict.decision) {
+                    send.events.extend(self.order_not_kept(record, due, plan_context.now));
+                }
+                Ok(plan)
+            }
         }
+    }
+
+    /// Returns the event for a record that goes before what is to go first.
+    fn order_not_kept(&self, record: &Record, due: &Due, now: Timestamp) -> Option<Event> {
+        let overtaken = self.order.overtaken(record, due, now)?;
+        Some(Event::OrderNotKept {
+            direction: due.direction,
+            reason: overtaken.in_words(now),
+            commanded: due.handled.key.rank == Rank::Manual,
+        })
     }
 
     fn plan_context(&self) -> PlanContext<'_> {

@@ -99,7 +99,7 @@ async fn command(
             }
         }
     }
-    let would = dry_run(budget, context, direction, dry, &in_force).await;
+    let would = dry_run(budget, context, direction, dry, &in_force).await?;
     report.answer(context, would);
     let acted = act_within(budget, context, direction, &recorded).await?;
     report.outcomes.extend(acted.outcomes);

@@ -1,13 +1,16 @@
 //! What a command would send, without sending it.
 
-use domain::record::{Direction, Record, Request};
+use domain::{
+    order::Order,
+    record::{Direction, Record, Request},
+};
 use environment::in_words;
 use futures_util::{StreamExt as _, stream};
 use provider::{AT_ONCE, Client};
 use transition::view::{Plan, Withheld};
 
 use crate::{
-    Context,
+    Context, Error,
     account::by_account,
     act::{
         batch::{Batch, outcomes},
@@ -28,21 +31,24 @@ pub(crate) async fn dry_run(
     direction: Direction,
     records: Vec<Record>,
     in_force: &store::InForce,
-) -> Vec<Occurrence> {
+) -> Result<Vec<Occurrence>, Error> {
     let mut outcomes = Vec::new();
+    let others = context.store.in_order_with(&records, in_force).await?;
+    let order = Order::of(&others, in_force.rules());
     for (account, records) in by_account(records) {
         let batch = Batch {
             context,
             budget,
             direction,
             in_force,
+            order: &order,
             account: &account,
             plans: Plans::default(),
             shared: SharedLists::default(),
         };
         outcomes.extend(batch.dry_run(records).await);
     }
-    outcomes
+    Ok(outcomes)
 }
 
 impl Batch<'_> {

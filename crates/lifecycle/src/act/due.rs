@@ -6,6 +6,7 @@ use domain::{
     ResourceRef,
     decision::{Decision, judge},
     membership::Subject,
+    order::Order,
     record::{Ask, Direction, Record},
 };
 use futures_util::{StreamExt as _, stream};
@@ -60,12 +61,16 @@ pub(crate) async fn act_within(
     let rules = in_force.rules();
     let needed = records.into_iter();
     let needed = needed.filter(|record| may_need(record, direction, rules, now));
-    for (account, records) in by_account(needed) {
+    let needed: Vec<_> = needed.collect();
+    let others = context.store.in_order_with(&needed, &in_force).await?;
+    let order = Order::of(&others, rules);
+    for (account, records) in by_account(needed.into_iter()) {
         let batch = Batch {
             context,
             budget,
             direction,
             in_force: &in_force,
+            order: &order,
             account: &account,
             plans: Plans::default(),
             shared: SharedLists::default(),

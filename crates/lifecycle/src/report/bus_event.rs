@@ -225,6 +225,9 @@ impl<'a> Facts<'a> {
             Event::Stuck { direction, cause, reason } => {
                 Self::failed(*direction, cause.as_ref(), reason.clone())
             }
+            Event::OrderNotKept { direction, reason, .. } => {
+                Self::failed(*direction, None, reason.clone())
+            }
             Event::Orphaned { barrier } => Self { reason: barrier.clone(), ..facts },
             Event::Conflict { reason } => Self { reason: Some(reason.clone()), ..facts },
             Event::Forced { request, .. } => Self { request: Some(request), ..facts },
@@ -274,9 +277,10 @@ impl<'a> Facts<'a> {
 }
 
 /// The kinds of alerts of which one invocation may have hundreds, as after an outage.
-const FOLDED: [EventType; 4] = [
+const FOLDED: [EventType; 5] = [
     EventType::TransitionRefused,
     EventType::TransitionStuck,
+    EventType::OrderNotKept,
     EventType::ResourceOrphaned,
     EventType::ResourceInConflict,
 ];

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use domain::{
     AccountName,
     configuration::{
-        CloudAccount, Configuration, Floor, Generation, Mode, Policy, Rule, Settings,
+        CloudAccount, Configuration, Floor, Generation, Group, Mode, Policy, Rule, Settings,
         notify::{NotifyTarget, TargetKind},
     },
     event_type::EventType,
@@ -161,6 +161,7 @@ async fn everything_that_a_configuration_says_comes_back() {
             owner_tag: Some("team".to_owned()),
             heartbeat: Some("env:HEARTBEAT".parse().unwrap()),
             notify: [("ops".parse().unwrap(), target())].into(),
+            groups: [("data".parse().unwrap(), group())].into(),
         },
         accounts: [("hz-eu".parse().unwrap(), account)].into(),
         schedules: [
@@ -498,6 +499,11 @@ async fn an_apply_writes_no_record_that_it_does_not_concern() {
     let saved = store.save(server(1)).await.unwrap();
     apply(&store, with_office_hours()).await;
     assert_eq!(store.record(&saved.reference).await.unwrap(), Some(saved));
+}
+
+fn group() -> Group {
+    let text = r#"{"resources": ["tag:data"], "after": ["hz-eu/server/7"], "wait": "15m"}"#;
+    serde_json::from_str(text).unwrap()
 }
 
 fn target() -> NotifyTarget {
