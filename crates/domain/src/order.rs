@@ -193,6 +193,15 @@ impl<'a> Order<'a> {
         first.filter(|wait| now < wait.until)
     }
 
+    /// Returns what a resource waits for now, if something is due for it.
+    #[must_use]
+    pub fn wait_now(&self, record: &Record, now: Timestamp) -> Option<Wait<'a>> {
+        match judge(record, Subject::recorded(record), self.rules, now).decision {
+            Decision::Act(due) => self.wait(record, &due, now),
+            Decision::AskAgain(_) | Decision::Leave(_) => None,
+        }
+    }
+
     /// Returns what is on its way there and goes first.
     fn first(&self, record: &Record, due: &Due, now: Timestamp) -> Option<Wait<'a>> {
         let key = due.handled.key;

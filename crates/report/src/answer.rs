@@ -6,6 +6,7 @@ use domain::{
     decision::{Decision, InForce, LeaveReason, Rules, Verdict, judge, observer},
     explanation::{EdgeExplanation, next_edge},
     membership::Subject,
+    order::Order,
     record::{Cause, Record},
     resource::Power,
     schedule::{Desired, desired_or_any},
@@ -14,7 +15,7 @@ use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use crate::{
     problems::Problem,
-    resource::ResourceView,
+    resource::{ResourceView, wait_in_words},
     state::{PhaseName, sentence, stands_until},
     time::{length, short},
 };
@@ -55,6 +56,14 @@ impl<'a> Answer<'a> {
         }
         lines.extend(self.next_line());
         lines
+    }
+
+    /// What it waits for in the order of groups, and until when; `None` if it waits for nothing.
+    #[must_use]
+    pub fn wait_line(&self, others: &[Record]) -> Option<String> {
+        let order = Order::of(others, self.rules);
+        let wait = wait_in_words(self.record, &order, (self.zone, self.now))?;
+        Some(format!("It {wait}."))
     }
 
     /// The next edge, and how far ahead it is. `None` if there is none.

@@ -11,6 +11,7 @@ use domain::{
     explanation::{StandingCommand, next_edge, standing_command},
     hibernation::{MARK_LABEL, OF_LABEL},
     membership::{Membership, Subject, Via},
+    order::Order,
     overdue::judged_overdue,
     reason::Reason,
     record::{Direction, Ending, Phase, Record},
@@ -150,6 +151,12 @@ impl ResourceView {
         }
     }
 
+    /// Adds what it waits for in the order of groups to its remark.
+    #[must_use]
+    pub fn waiting(self, wait: Option<String>) -> Self {
+        Self { remark: in_one(wait.into_iter().chain(self.remark)), ..self }
+    }
+
     /// What is left to a person; `None` if nothing is.
     #[must_use]
     pub fn needs_person(&self) -> Option<&Problem> {
@@ -220,6 +227,19 @@ fn because(verdict: &Verdict, configuration: &Configuration) -> String {
         }
         Membership::Excluded(exclusion) => exclusion.to_string(),
     }
+}
+
+/// Returns what a resource waits for in the order of groups, and until when; `None` if it waits for
+/// nothing.
+#[must_use]
+pub fn wait_in_words(
+    record: &Record,
+    order: &Order<'_>,
+    (zone, now): (&TimeZone, Timestamp),
+) -> Option<String> {
+    let wait = order.wait_now(record, now)?;
+    let until = short(wait.until, zone, now);
+    Some(format!("waits for {}, until {until} at most", wait.in_words(now)))
 }
 
 fn in_one(remarks: impl Iterator<Item = String>) -> Option<String> {

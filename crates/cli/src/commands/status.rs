@@ -12,10 +12,16 @@ use std::{
 
 use domain::{
     AccountName, ScheduleName, configuration::Configuration, invocation::Question,
-    left_behind::is_ghost, record::Record, resource::Power,
+    left_behind::is_ghost, order::Order, record::Record, resource::Power,
 };
 use jiff::Timestamp;
-use report::{count, nearest::nearest, pausing, resource::ResourceView, state::PhaseName};
+use report::{
+    count,
+    nearest::nearest,
+    pausing,
+    resource::{ResourceView, wait_in_words},
+    state::PhaseName,
+};
 use screen::KeyAction;
 use store::{AccountState, InForce, Store};
 use wildmatch::WildMatch;
@@ -256,7 +262,12 @@ impl<'a> View<'a> {
             in_force,
         };
         let zone = &view.screen.zone;
-        let row = |one| ResourceView::of(one, &view.in_force, zone, now);
+        let others = store.in_order_with(&selected.records, &view.in_force).await?;
+        let order = Order::of(&others, view.in_force.rules());
+        let row = |one| {
+            let wait = wait_in_words(one, &order, (zone, now));
+            ResourceView::of(one, &view.in_force, zone, now).waiting(wait)
+        };
         let mut rows: Vec<_> = selected.records.iter().map(row).collect();
         let tag = args.tag.as_deref().map(WildMatch::new_case_insensitive);
         let is_tagged = |row: &ResourceView| {

@@ -66,7 +66,8 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     }
     let record = found.pop().context("nothing was found for what was named")?;
     let screen = context.screen(&*in_force.configuration, now);
-    let why = Why::of(&record, &in_force, &screen);
+    let others = store.in_order_with(std::slice::from_ref(&record), &in_force).await?;
+    let why = Why::of(&record, &others, &in_force, &screen);
     match context.format {
         Format::Json | Format::Csv => output::print_json(&why)?,
         Format::Table => output::print_lines(&why.text(args.full, &screen))?,
@@ -123,10 +124,12 @@ pub struct Why {
 }
 
 impl Why {
-    fn of(record: &Record, in_force: &InForce, screen: &Screen) -> Self {
+    fn of(record: &Record, others: &[Record], in_force: &InForce, screen: &Screen) -> Self {
         let view = ResourceView::of(record, in_force, &screen.zone, screen.now);
         let answer = Answer::of(record, &view, in_force, (&screen.zone, screen.now));
-        let lines = answer.lines();
+        let mut lines = answer.lines();
+        // After how it is.
+        lines.splice(1..1, answer.wait_line(others));
         let chain = Chain { answer, screen };
         Self { answer: lines, sections: chain.sections(), view }
     }

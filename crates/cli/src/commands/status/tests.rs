@@ -11,7 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 use crate::{
-    evening::{at, full_store, now, office, store},
+    evening::{at, configuration, full_store, now, office, store},
+    fixtures::empty_store,
     output::Style,
 };
 
@@ -61,6 +62,29 @@ async fn tables(store: &Store, arguments: &[&str], width: Option<u16>) -> String
 async fn the_tables_show_every_state_and_the_accounts() {
     let store = full_store().await;
     insta::assert_snapshot!(tables(&store, &[], None).await);
+}
+
+#[tokio::test]
+async fn what_waits_for_others_is_remarked() {
+    let store = empty_store().await;
+    let mut configuration = configuration();
+    configuration.generation = domain::configuration::Generation(0);
+    let groups = serde_json::json!({
+        "data": {"resources": ["name:db"]},
+        "shop": {"resources": ["name:web"], "after": ["data"], "wait": "10m"},
+    });
+    configuration.settings.groups = serde_json::from_value(groups).unwrap();
+    store.apply(&configuration, "ada", at("2026-11-19T12:00:00Z")).await.unwrap();
+    for (id, name) in [("do-main/droplet/1", "web"), ("do-main/droplet/2", "db")] {
+        let phase = Phase::Settled { at: Power::Stopped };
+        let due_at = Some(at("2026-11-20T17:50:00Z"));
+        store.save(Record { phase, due_at, handled: None, ..office(id, name) }).await.unwrap();
+    }
+    let shown = rows(&store, &[]).await.unwrap();
+    let remark = |name: &str| shown.iter().find(|row| row.name == name).unwrap().remark.clone();
+    let expected = "waits for db (not started yet), until Fri 19:00 CET at most";
+    assert_eq!(remark("web").as_deref(), Some(expected));
+    assert_eq!(remark("db"), None);
 }
 
 /// `web-1`, settled running, after a change to its record.

@@ -21,7 +21,7 @@ use crate::evening::{
 fn why_at(record: &Record, in_force: &InForce, instant: &str) -> (Why, Screen) {
     let zone = TimeZone::get("Europe/Berlin").unwrap();
     let screen = Screen::plain(&zone, at(instant));
-    (Why::of(record, in_force, &screen), screen)
+    (Why::of(record, &[], in_force, &screen), screen)
 }
 
 /// The whole text at an instant.
@@ -162,6 +162,28 @@ fn the_answer_comes_first_in_a_sentence() {
             stuck_pool().reference
         ),
     );
+}
+
+#[test]
+fn what_it_waits_for_comes_second() {
+    let mut all = in_force();
+    let configuration = Arc::make_mut(&mut all.configuration);
+    let groups = serde_json::json!({
+        "data": {"resources": ["name:db"]},
+        "shop": {"resources": ["name:web"], "after": ["data"]},
+    });
+    configuration.settings.groups = serde_json::from_value(groups).unwrap();
+    let waiting = |id: &str, name: &str| Record {
+        phase: Phase::Settled { at: Power::Stopped },
+        handled: None,
+        ..office(id, name)
+    };
+    let web = waiting("do-main/droplet/1", "web");
+    let screen = Screen::plain(&TimeZone::UTC, at("2026-11-20T07:02:00Z"));
+    let why = Why::of(&web, &[waiting("do-main/droplet/2", "db")], &all, &screen);
+    let expected = "It waits for db (not started yet), until Fri 07:30 UTC at most.";
+    assert_eq!(why.answer[1], expected);
+    assert_ne!(Why::of(&web, &[], &all, &screen).answer[1], expected);
 }
 
 #[test]
