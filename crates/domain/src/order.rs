@@ -251,6 +251,26 @@ impl<'a> Order<'a> {
         });
         first.map(|(record, _)| Waited { record, course: None }).collect()
     }
+
+    /// Returns the wave in which each resource goes, from 1 on: it waits for those of the waves
+    /// before.
+    #[must_use]
+    pub fn waves(&self, direction: Direction) -> BTreeMap<&'a ResourceRef, usize> {
+        let mut left: BTreeSet<_> = self.placed.iter().map(|(_, places)| places).collect();
+        let mut wave_of = BTreeMap::new();
+        for wave in 1..=left.len() {
+            let waits = |one: &Vec<Followed>| {
+                left.iter().any(|other| self.graph.go_before(other, one, direction))
+            };
+            let first: Vec<_> = left.iter().copied().filter(|one| !waits(one)).collect();
+            for one in first {
+                left.remove(one);
+                wave_of.insert(one, wave);
+            }
+        }
+        let wave = |places| wave_of.get(places).copied().unwrap_or(1);
+        self.placed.iter().map(|(record, places)| (&record.reference, wave(places))).collect()
+    }
 }
 
 /// Returns how far a resource is on its way to a state; `None` if it is there, or not on its way.

@@ -14,7 +14,8 @@ use domain::{
     decision::{Rules, coming_edges, judge},
     explanation::standing_command,
     membership::Subject,
-    record::{Phase, Record},
+    order::Order,
+    record::{Direction, Phase, Record},
     schedule::Desired,
 };
 use environment::Clock;
@@ -149,11 +150,18 @@ async fn in_force(args: &Args, context: &Context) -> anyhow::Result<Followed> {
     })
 }
 
+/// When, in which wave, by which schedule, to which state and by what cause resources change.
+type Key = (Timestamp, usize, Option<ScheduleName>, Option<bool>, Option<&'static str>);
+
 /// A state that is wanted from an instant on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct Coming {
     /// The instant; that of the preview itself for a state that holds already.
     at: Timestamp,
+    /// In the order of groups, 2 for the resources that wait for the first ones of this instant, 3
+    /// for those that wait for these, and so on; omitted for the first ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wave: Option<usize>,
     /// The desired state from then on; null if either state will do.
     to: Option<Desired>,
     /// The schedule that the resources follow; null if they follow none.
@@ -168,8 +176,7 @@ pub(super) struct Coming {
 impl Followed {
     /// Everything that is wanted from one instant to another, in its order.
     fn coming(&self, args: &Args, from: Timestamp, until: Timestamp) -> Vec<Coming> {
-        type Key = (Timestamp, Option<ScheduleName>, Option<bool>, Option<&'static str>);
-        let mut coming: BTreeMap<Key, Vec<Named>> = BTreeMap::new();
+        let mut coming: BTreeMap<Key, Vec<&Record>> = BTreeMap::new();
         let rules = Rules { configuration: &self.configuration, overrides: &self.overrides };
         let mut followed = BTreeSet::new();
         for record in &self.records {
@@ -187,10 +194,11 @@ impl Followed {
                 .take_while(|edge| edge.key.instant <= until)
                 .map(|edge| (edge.key.instant, edge.desired, Some(edge.cause.name())));
             for (at, to, cause) in [(from, verdict.desired, None)].into_iter().chain(edges) {
-                let key = (at, schedule.clone(), runs(to), cause);
-                coming.entry(key).or_default().push(record.into());
+                let key = (at, 1, schedule.clone(), runs(to), cause);
+                coming.entry(key).or_default().push(record);
             }
         }
+        let mut coming = in_waves(coming, rules);
         let alone = self.configuration.schedules.iter().filter(|(name, _)| {
             args.resources.is_empty() && !followed.contains(name) && is_chosen(args, Some(name))
         });
@@ -206,16 +214,44 @@ impl Followed {
                 .filter(|edge| overridden.is_none_or(|one| one.ends_at < edge.at))
                 .map(|edge| (edge.at, edge.desired, Some("schedule")));
             for (at, to, cause) in [(from, now, None)].into_iter().chain(ends).chain(edges) {
-                coming.insert((at, Some(name.clone()), runs(to), cause), Vec::new());
+                coming.insert((at, 1, Some(name.clone()), runs(to), cause), Vec::new());
             }
         }
         let to = |runs| if runs { Desired::Running } else { Desired::Stopped };
-        let row = |((at, schedule, runs, cause), resources): (Key, Vec<Named>)| {
-            let to = runs.map(to);
-            Coming { at, to, schedule, cause, resources }
+        let row = |((at, wave, schedule, runs, cause), records): (Key, Vec<&Record>)| {
+            let resources = records.into_iter().map(Named::from).collect();
+            let wave = (wave > 1).then_some(wave);
+            Coming { at, wave, to: runs.map(to), schedule, cause, resources }
         };
         coming.into_iter().map(row).collect()
     }
+}
+
+/// Puts what changes at one instant into the waves of its order.
+fn in_waves<'a>(
+    coming: BTreeMap<Key, Vec<&'a Record>>,
+    rules: Rules<'a>,
+) -> BTreeMap<Key, Vec<&'a Record>> {
+    let mut changes: BTreeMap<_, Vec<&Record>> = BTreeMap::new();
+    for ((at, _, _, runs, cause), records) in &coming {
+        changes.entry((*at, *runs, cause.is_some())).or_default().extend(records);
+    }
+    let waves = |(key, records): ((_, Option<bool>, bool), Vec<&'a Record>)| {
+        let direction = if key.1 == Some(true) { Direction::Start } else { Direction::Stop };
+        let waves = Order::of(records, rules).waves(direction);
+        (key, if key.1.is_some() && key.2 { waves } else { BTreeMap::new() })
+    };
+    let waves: BTreeMap<_, _> = changes.into_iter().map(waves).collect();
+    let mut in_waves: BTreeMap<Key, Vec<&Record>> = BTreeMap::new();
+    for ((at, first, schedule, runs, cause), records) in coming {
+        let waves = &waves[&(at, runs, cause.is_some())];
+        for record in records {
+            let wave = waves.get(&record.reference).copied().unwrap_or(first);
+            let key = (at, wave, schedule.clone(), runs, cause);
+            in_waves.entry(key).or_default().push(record);
+        }
+    }
+    in_waves
 }
 
 fn runs(desired: Option<Desired>) -> Option<bool> {
@@ -240,7 +276,11 @@ impl print::Row for Coming {
         let is_now = self.cause.is_none() && self.at.as_second() == screen.now.as_second();
         let by = self.cause.filter(|cause| *cause != "schedule");
         vec![
-            Cell::new(if is_now { "now".to_owned() } else { screen.time(self.at) }),
+            Cell::new(match self.wave {
+                Some(_) => "  then".to_owned(),
+                None if is_now => "now".to_owned(),
+                None => screen.time(self.at),
+            }),
             Cell::desired(self.to),
             Cell::any(self.schedule.as_ref()),
             Cell::any(by.map(|cause| cause.replace('-', " "))),
@@ -248,3 +288,6 @@ impl print::Row for Coming {
         ]
     }
 }
+
+#[cfg(test)]
+mod tests;

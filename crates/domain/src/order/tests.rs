@@ -228,6 +228,19 @@ fn a_stored_cycle_ends_at_its_deadline() {
 }
 
 #[test]
+fn an_edge_has_waves() {
+    let shop = shop();
+    let all = [stopped(1, "web"), stopped(2, "cache"), stopped(3, "db"), stopped(4, "alone")];
+    let order = Order::of(&all, shop.rules());
+    let waves = |direction| {
+        let waves = order.waves(direction);
+        all.each_ref().map(|record| waves[&record.reference])
+    };
+    assert_eq!(waves(Direction::Start), [3, 2, 1, 1]);
+    assert_eq!(waves(Direction::Stop), [1, 2, 3, 1]);
+}
+
+#[test]
 fn a_long_list_is_cut() {
     let shop = shop();
     let mut records = vec![stopped(1, "web")];

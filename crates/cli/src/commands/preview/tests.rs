@@ -1,0 +1,56 @@
+use clap::Parser;
+use domain::resource::Power;
+use jiff::{SignedDuration, tz::TimeZone};
+
+use super::*;
+use crate::evening::{in_force, now, office};
+
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(flatten)]
+    args: Args,
+}
+
+/// The table of what comes until Monday noon, with these groups.
+fn table(groups: serde_json::Value) -> String {
+    let mut in_force = in_force();
+    let configuration = Arc::make_mut(&mut in_force.configuration);
+    configuration.settings.groups = serde_json::from_value(groups).unwrap();
+    let names = ["web-1", "alone", "db", "web-2"];
+    let records = names.iter().zip(1..).map(|(name, id)| {
+        let record = office(&format!("do-main/droplet/{id}"), name);
+        Record { phase: Phase::Settled { at: Power::Running }, ..record }
+    });
+    let followed = Followed {
+        configuration: in_force.configuration.clone(),
+        overrides: Overrides::default(),
+        records: records.collect(),
+        now: now(),
+    };
+    let args = Line::parse_from(["preview"]).args;
+    let until = now() + SignedDuration::from_hours(66);
+    let coming = followed.coming(&args, now(), until);
+    let table = Screen::plain(&TimeZone::UTC, now()).table(&coming);
+    let of_office = table.lines().filter(|line| line.contains("office"));
+    of_office.map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn an_edge_is_shown_in_the_waves_of_its_order() {
+    let groups = serde_json::json!({
+        "data": {"resources": ["name:db"]},
+        "shop": {"resources": ["name:web-*"], "after": ["data"]},
+    });
+    insta::assert_snapshot!(table(groups), @r"
+    now            running  office    4: web-1, alone, db, web-2
+    Fri 18:00 UTC  stopped  office    3: web-1, alone, web-2
+      then         stopped  office    db
+    Mon 07:00 UTC  running  office    2: alone, db
+      then         running  office    2: web-1, web-2
+    ");
+    insta::assert_snapshot!(table(serde_json::json!({})), @r"
+    now            running  office    4: web-1, alone, db, web-2
+    Fri 18:00 UTC  stopped  office    4: web-1, alone, db, web-2
+    Mon 07:00 UTC  running  office    4: web-1, alone, db, web-2
+    ");
+}
