@@ -12,7 +12,7 @@ use environment::{Invoke, InvokeError, SteppedClock};
 use store::Store;
 
 use crate::{
-    process::PollStatus,
+    process::{PollStatus, Process},
     support::{
         ACCOUNTS, RequestCounter, World, database, dispatch, droplets, first_seen, instant, monday,
         office_hours, one_of_each_kind, parse, run, unlabelled_server,
@@ -155,6 +155,47 @@ fn the_allowance_of_the_last_inventory_counts_until_the_next_one_knows_another()
             let dispatched = dispatch(&store, &RecordedInvocations::default(), monday(now)).await;
             assert_eq!(dispatched.stops.len(), stops, "{now}");
         }
+    });
+}
+
+/// How often a process has written the state of an account since the last call.
+fn writes_of_state(process: &Process) -> usize {
+    let sent = process.wire.sent();
+    let updates = sent.iter().filter(|one| one.operation == "UpdateItem");
+    updates.filter(|one| one.body["TableName"].as_str().unwrap().ends_with("accounts")).count()
+}
+
+#[test]
+fn an_invocation_writes_an_accounts_state_before_it_sends_anything_and_at_its_end() {
+    run(async {
+        let fleet = [ACCOUNTS, &droplets(1..=1, &["offhours:office"])].concat();
+        let world = World::start(&office_hours("", "", ""), &fleet, monday("17:48:00")).await;
+        world.run_until(monday("17:59:30")).await;
+        let process = Process::later(&world, monday("18:00:01"));
+        process.hint(Direction::Stop, &["do-main/droplet/1"]).await;
+        assert_eq!(world.changes().len(), 1);
+        assert_eq!(writes_of_state(&process), 2);
+        process.clock.advance_to(monday("18:00:06"));
+        process.look().await;
+        assert_eq!(writes_of_state(&process), 2);
+    });
+}
+
+#[test]
+fn what_was_sent_is_stored_beside_a_later_rate() {
+    run(async {
+        let fleet = [ACCOUNTS, &droplets(1..=1, &["offhours:office"])].concat();
+        let world = World::start(&office_hours("", "", ""), &fleet, monday("17:48:00")).await;
+        world.run_until(monday("17:59:30")).await;
+        let (account, store) = ("do-main".parse().unwrap(), world.local.store());
+        let later = RateLimit { remaining: 9, at: monday("18:00:30"), limit: None, others: None };
+        store.save_rate(&account, later).await.unwrap();
+        let process = Process::later(&world, monday("18:00:01"));
+        process.hint(Direction::Stop, &["do-main/droplet/1"]).await;
+        assert_eq!(writes_of_state(&process), 2);
+        let state = store.account_states().await.unwrap().read.remove(&account).unwrap();
+        assert_eq!(state.rate, Some(later));
+        assert!(state.spent.iter().any(|spent| spent.by.0 == "a hint"), "{:?}", state.spent);
     });
 }
 

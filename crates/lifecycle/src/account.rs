@@ -44,15 +44,10 @@ pub(crate) fn rate(client: &Client, at: Timestamp, others: Option<Others>) -> Op
     Some(RateLimit { remaining: rate.remaining, at, limit: Some(rate.limit), others })
 }
 
-/// Stores accounts' rates for dispatch to pace by. Best effort: a failure never fails the caller.
-pub(crate) async fn save_rates(
-    context: &Context<'_>,
-    rates: impl IntoIterator<Item = (AccountName, RateLimit)>,
-) {
-    for (account, rate) in rates {
-        if let Err(error) = context.store.save_rate(&account, rate).await {
-            let reason = in_words(&error);
-            tracing::warn!(account = %account, "Could not keep the rate of {account}: {reason}");
-        }
+/// Stores an account's rate for dispatch to pace by. Best effort: a failure never fails the caller.
+pub(crate) async fn save_rate(context: Context<'_>, account: &AccountName, rate: RateLimit) {
+    if let Err(error) = context.store.save_rate(account, rate).await {
+        let reason = in_words(&error);
+        tracing::warn!(account = %account, "Could not keep the rate of {account}: {reason}");
     }
 }

@@ -8,7 +8,7 @@
 use domain::{
     AccountName,
     configuration::Configuration,
-    pacing::{RATE_AGE, Spent},
+    pacing::{RATE_AGE, RateLimit, Spent},
     provider::Facts,
 };
 use environment::in_words;
@@ -32,6 +32,8 @@ pub(crate) struct Ledger {
     sent: Vec<Spent>,
     /// What it is about to send, as stored.
     planned: Option<Spent>,
+    /// What the provider says is left, to be stored at the end.
+    left: Option<RateLimit>,
     /// How often in a row another one was first.
     missed: usize,
 }
@@ -42,7 +44,7 @@ impl Ledger {
         let configured = configuration.accounts.get(&state.account);
         let cloud = configured.and_then(|account| account.cloud());
         let facts = cloud.map(|account| account.provider.facts());
-        Self { state, facts, observes, sent: Vec::new(), planned: None, missed: 0 }
+        Self { state, facts, observes, sent: Vec::new(), planned: None, left: None, missed: 0 }
     }
 
     /// Begins with nothing but the account.
@@ -120,13 +122,20 @@ impl Ledger {
         planned.requests = planned.requests.saturating_sub(requests);
     }
 
-    /// Stores how many requests this invocation has sent in all, if it has planned any.
-    pub(crate) async fn store(&mut self, context: Context<'_>, requests: u64) {
-        self.note(requests, context.clock.now());
+    /// Stores how many requests this invocation has sent in all, if it has planned any, and what the
+    /// provider says is left.
+    pub(crate) async fn store(&mut self, context: Context<'_>, sent: u64, rate: Option<RateLimit>) {
+        self.note(sent, context.clock.now());
         if self.planned.take().is_none() {
+            if let Some(rate) = rate {
+                account::save_rate(context, &self.state.account, rate).await;
+            }
             return;
         }
         for _ in 0..TRIES {
+            // What another invocation has learned later stays.
+            let known = self.state.rate.map(|known| known.at);
+            self.left = rate.filter(|rate| known.is_none_or(|at| at <= rate.at));
             if self.save(context, None).await {
                 return;
             }
@@ -148,7 +157,7 @@ impl Ledger {
         spent.retain(|spent| now.duration_since(spent.ended) <= RATE_AGE);
         spent.extend(self.sent.iter().chain(planned).cloned());
         let store = context.store;
-        match store.save_spent(account, &spent, self.state.spent_revision).await {
+        match store.save_spent(account, &spent, self.state.spent_revision, self.left).await {
             Ok(is_stored) => {
                 self.state.spent_revision += u64::from(is_stored);
                 is_stored

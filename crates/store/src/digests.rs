@@ -53,7 +53,7 @@ impl Store {
         let later = "(attribute_not_exists(#edge_ms) OR #edge_ms < :edge_ms \
                      OR (#edge_ms = :edge_ms AND #turn < :turn))";
         let what = "write which edge was reported";
-        let claimed = match self.update(what, key, attributes, Some(later)).await? {
+        let claimed = match self.update(what, key, attributes, &[later]).await? {
             None => true,
             Some(WriteRefusal::Replaced(Some(standing))) => {
                 ReportedEdge::of_item(standing).is_ok_and(|standing| standing == *claim)

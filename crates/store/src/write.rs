@@ -266,25 +266,30 @@ impl Store {
     ) -> Result<(), StoreError> {
         let name = ("account", Some(item::text(account.as_str())));
         let learnt = [name].into_iter().chain(of_rate(rate)?);
-        self.note_of_account(account, learnt, Some(LATEST_RATE)).await?;
+        self.note_of_account(account, learnt, &[LATEST_RATE]).await?;
         Ok(())
     }
 
-    /// Stores what invocations have sent of an account's requests, or are about to, and nothing else
-    /// of its state. Returns whether it replaced what was stored at `revision`: otherwise
-    /// another invocation was first.
+    /// Stores what invocations have sent of an account's requests, or are about to, with a rate if
+    /// there is one, and nothing else of its state. Returns whether it replaced what was stored at
+    /// `revision`, and no later rate is stored: otherwise another invocation was first.
     pub async fn save_spent(
         &self,
         account: &AccountName,
         spent: &[Spent],
         revision: u64,
+        rate: Option<RateLimit>,
     ) -> Result<bool, StoreError> {
+        let latest = rate.map(|_| LATEST_RATE);
+        let conditions: Vec<_> = [NEXT_SPENT].into_iter().chain(latest).collect();
+        let rate = rate.map(of_rate).transpose()?;
         let learnt = [
             ("account", Some(item::text(account.as_str()))),
             ("spent", Some(serde_dynamo::to_attribute_value(spent)?)),
             ("spent_revision", Some(serde_dynamo::to_attribute_value(revision + 1)?)),
         ];
-        self.note_of_account(account, learnt, Some(NEXT_SPENT)).await
+        let learnt = learnt.into_iter().chain(rate.into_iter().flatten());
+        self.note_of_account(account, learnt, &conditions).await
     }
 
     /// Stores what was learned about an account. The latest writer wins, because it is a hint; but
@@ -305,12 +310,12 @@ impl Store {
         let learnt = names.map(|name| (name, item.remove(name)));
         if let Some(rate) = state.rate {
             let learnt = learnt.clone().into_iter().chain(of_rate(rate)?);
-            let noted = self.note_of_account(&state.account, learnt, Some(LATEST_RATE));
+            let noted = self.note_of_account(&state.account, learnt, &[LATEST_RATE]);
             if noted.await? {
                 return Ok(());
             }
         }
-        self.note_of_account(&state.account, learnt, None).await?;
+        self.note_of_account(&state.account, learnt, &[]).await?;
         Ok(())
     }
 
@@ -318,21 +323,21 @@ impl Store {
     pub async fn save_prices(&self, prices: &AccountPrices) -> Result<(), StoreError> {
         let mut item = prices.to_item()?;
         let attributes = ["account", "list"].map(|name| (name, item.remove(name)));
-        self.update("write the prices of an account", prices.key(), attributes, None).await?;
+        self.update("write the prices of an account", prices.key(), attributes, &[]).await?;
         Ok(())
     }
 
-    /// Sets these attributes of an account's state if the given condition holds, and returns
-    /// whether it did. If not, nothing is written, because what is stored is newer.
+    /// Sets these attributes of an account's state if the given conditions hold, and returns
+    /// whether they did. If not, nothing is written, because what is stored is newer.
     async fn note_of_account<'n>(
         &self,
         account: &AccountName,
         learnt: impl IntoIterator<Item = (&'n str, Option<AttributeValue>)>,
-        unless: Option<&str>,
+        conditions: &[&str],
     ) -> Result<bool, StoreError> {
         let what = "write an account's state";
         let key = item::account_state_key(account);
-        match self.update(what, key, learnt, unless).await? {
+        match self.update(what, key, learnt, conditions).await? {
             Some(WriteRefusal::Replaced(Some(standing))) => {
                 item::check_format(&standing)?;
                 Ok(false)
@@ -343,13 +348,13 @@ impl Store {
     }
 
     /// Sets these attributes of an item of the table `accounts`, and removes those without a value,
-    /// if `condition` holds and no newer program wrote the item.
+    /// if `conditions` hold and no newer program wrote the item.
     pub(crate) async fn update<'n>(
         &self,
         what: &'static str,
         key: Item,
         attributes: impl IntoIterator<Item = (&'n str, Option<AttributeValue>)>,
-        condition: Option<&str>,
+        conditions: &[&str],
     ) -> Result<Option<WriteRefusal>, StoreError> {
         let known = "(attribute_not_exists(#format) OR #format <= :format)";
         let mut update = self
@@ -357,9 +362,7 @@ impl Store {
             .update_item()
             .table_name(&self.tables.accounts)
             .set_key(Some(key))
-            .condition_expression(
-                [known].into_iter().chain(condition).collect::<Vec<_>>().join(" AND "),
-            )
+            .condition_expression([&[known], conditions].concat().join(" AND "))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         let (mut set, mut remove) = (Vec::new(), Vec::new());
         let format = [("format", Some(item::usual_format()))];

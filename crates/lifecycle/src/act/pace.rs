@@ -161,9 +161,7 @@ impl<'a> Pace<'a> {
     pub(super) async fn note(&mut self, client: &Client, requests: u64) {
         let others = self.others.or_else(|| self.state().rate?.others);
         let rate = account::rate(client, self.context.clock.now(), others);
-        let rate = rate.map(|rate| (self.state().account.clone(), rate));
-        account::save_rates(&self.context, rate).await;
-        self.ledger.store(self.context, requests).await;
+        self.ledger.store(self.context, requests, rate).await;
     }
 }
 

@@ -1,6 +1,9 @@
 //! What one invocation of poll-status asks of an account.
 
-use domain::{configuration::Configuration, pacing::Allowance};
+use domain::{
+    configuration::Configuration,
+    pacing::{Allowance, RateLimit},
+};
 use jiff::Timestamp;
 use provider::Client;
 use store::AccountState;
@@ -85,9 +88,9 @@ impl Asked {
         self.ledger.note(self.sent(), now);
     }
 
-    /// Stores what was sent.
-    pub(crate) async fn end(mut self, context: Context<'_>) {
+    /// Stores what was sent, and what the provider says is left.
+    pub(crate) async fn end(mut self, context: Context<'_>, rate: Option<RateLimit>) {
         let sent = self.sent();
-        self.ledger.store(context, sent).await;
+        self.ledger.store(context, sent, rate).await;
     }
 }

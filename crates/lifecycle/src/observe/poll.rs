@@ -25,7 +25,7 @@ use transition::{
 
 use crate::{
     Context, Error,
-    account::{by_account, rate, save_rates},
+    account::{by_account, rate},
     budget::Budget,
     event::{Event, Occurrence},
     observe::{
@@ -306,10 +306,9 @@ impl<'a> Watch<'a> {
     }
 
     /// Stores what this invocation has sent, and what the providers say is left.
-    async fn end(self) {
-        save_rates(&self.context, self.rates).await;
-        for asked in self.asked.into_values() {
-            asked.end(self.context).await;
+    async fn end(mut self) {
+        for (account, asked) in self.asked {
+            asked.end(self.context, self.rates.remove(&account)).await;
         }
     }
 

@@ -103,7 +103,7 @@ async fn what_was_spent_leaves_the_rest_of_the_state_and_stays_with_it() {
     let before = listed(Some(rate(100, 0)));
     store.save_account_state(&before).await.unwrap();
     let spent = vec![spent("stop-1", 12)];
-    assert!(store.save_spent(&account(), &spent, 0).await.unwrap());
+    assert!(store.save_spent(&account(), &spent, 0, None).await.unwrap());
     store.save_account_state(&before).await.unwrap();
     let expected = AccountState { spent, spent_revision: 1, ..before };
     assert_eq!(state(&store).await, expected);
@@ -113,11 +113,22 @@ async fn what_was_spent_leaves_the_rest_of_the_state_and_stays_with_it() {
 async fn of_two_that_plan_at_once_the_second_has_to_read_what_the_first_has_planned() {
     let store = World::new().await.store();
     let (first, second) = ([spent("stop-1", 200)], [spent("stop-2", 200)]);
-    assert!(store.save_spent(&account(), &first, 0).await.unwrap());
-    assert!(!store.save_spent(&account(), &second, 0).await.unwrap());
+    assert!(store.save_spent(&account(), &first, 0, None).await.unwrap());
+    assert!(!store.save_spent(&account(), &second, 0, None).await.unwrap());
     assert_eq!(state(&store).await.spent, first);
-    assert!(store.save_spent(&account(), &second, 1).await.unwrap());
+    assert!(store.save_spent(&account(), &second, 1, None).await.unwrap());
     assert_eq!(state(&store).await.spent_revision, 2);
+}
+
+#[tokio::test]
+async fn a_rate_is_stored_with_what_was_spent_unless_a_later_one_is_known() {
+    let store = World::new().await.store();
+    let (first, second) = ([spent("stop-1", 20)], [spent("stop-2", 20)]);
+    assert!(store.save_spent(&account(), &first, 0, Some(rate(100, 1))).await.unwrap());
+    assert_eq!(state(&store).await.rate, Some(rate(100, 1)));
+    assert!(!store.save_spent(&account(), &second, 1, Some(rate(90, 0))).await.unwrap());
+    let known = state(&store).await;
+    assert_eq!((known.rate, &known.spent[..]), (Some(rate(100, 1)), &first[..]));
 }
 
 fn spent(by: &str, requests: u64) -> Spent {
