@@ -9,7 +9,10 @@ use secrecy::SecretString;
 use serde_json::json;
 use testing::everything;
 
-use crate::check::{self, SECRET, read};
+use crate::{
+    check::{self, SECRET, read},
+    provider::HTTP,
+};
 
 /// The lines around a private key in OpenSSH's format. The corpus has keys without them.
 const BEGIN: &str = "-----BEGIN OPENSSH PRIVATE KEY-----";
@@ -47,7 +50,7 @@ pub(crate) fn run(data: &[u8]) {
             check::has_message(&error);
         }
         // A key that cannot be used is refused, whatever the login says.
-        let refused = Client::ssh(login, SECRET.into()).map(|_| ());
+        let refused = Client::ssh(login, SECRET.into(), HTTP.clone()).map(|_| ());
         let refused = refused.expect_err("it is no private key");
         assert!(!everything(&refused).contains(SECRET));
     }
@@ -66,7 +69,7 @@ fn check_key(text: &str) {
         "host_keys": [HOST_KEY],
     });
     let login: SshLogin = serde_json::from_value(login).expect("a login");
-    match Client::ssh(login, SecretString::from(text)) {
+    match Client::ssh(login, SecretString::from(text), HTTP.clone()) {
         Ok(client) => assert!(!format!("{client:?}").contains("PRIVATE KEY")),
         Err(error) => assert_eq!(error, SetupError::Key),
     }

@@ -63,7 +63,7 @@ fn ask(provider: Provider, data: &[u8]) {
 }
 
 /// Builds requests; none of them is sent.
-static HTTP: LazyLock<reqwest::Client> =
+pub(crate) static HTTP: LazyLock<reqwest::Client> =
     LazyLock::new(|| http_client().expect("its settings are fixed"));
 
 fn client(provider: Provider, script: Arc<Script>) -> Client {

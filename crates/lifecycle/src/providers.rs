@@ -142,8 +142,10 @@ impl Providers {
             Account::Cloud(cloud) => self
                 .cloud(cloud, secret.clone())
                 .map_err(|source| ProvidersError::Endpoint { account: name.clone(), source })?,
-            Account::Ssh(ssh) => Client::ssh(ssh.login.clone(), secret.clone())
-                .map_err(|source| ProvidersError::Ssh { account: name.clone(), source })?,
+            Account::Ssh(ssh) => {
+                let client = Client::ssh(ssh.login.clone(), secret.clone(), self.transport.clone());
+                client.map_err(|source| ProvidersError::Ssh { account: name.clone(), source })?
+            }
         };
         let known = Known { account: account.clone(), secret, client: client.clone() };
         self.lock().insert(key, known);

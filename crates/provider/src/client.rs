@@ -48,9 +48,13 @@ impl Client {
     }
 
     /// Creates a client for the machines of an SSH login, with its private key.
-    pub fn ssh(login: SshLogin, key: SecretString) -> Result<Self, ssh::SetupError> {
+    pub fn ssh(
+        login: SshLogin,
+        key: SecretString,
+        transport: impl Into<Transport>,
+    ) -> Result<Self, ssh::SetupError> {
         let api = ssh::Api::new(Arc::new(login), key)?;
-        Ok(Self(Api::Ssh(api)))
+        Ok(Self(Api::Ssh(api.over(&transport.into()))))
     }
 
     /// Returns a client of the same account that counts its requests separately.

@@ -41,4 +41,6 @@ pub use http::{HttpClientError, http_client};
 pub use pacing::RateLimit;
 pub use pages::{AT_ONCE, Listed, OnProgress, Reading, Unread};
 pub use service::{UnsupportedService, unsupported_service};
-pub use transport::{Carrier, CarrierError, CarrierResult, Transport, TransportError};
+pub use transport::{
+    Carrier, CarrierError, CarrierResult, Duplex, Stream, Transport, TransportError,
+};

@@ -1,10 +1,13 @@
-//! How requests reach the clouds: over the network, or whatever a simulation puts in its place.
+//! How requests reach the clouds, and commands their hosts: over the network, or whatever a
+//! simulation puts in its place.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, io, sync::Arc};
 
 use bytes::Bytes;
+use domain::ssh::Host;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, StatusCode};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::command_failure::Failure;
 
@@ -19,11 +22,25 @@ pub struct Transport {
     carrier: Option<Arc<dyn Carrier>>,
 }
 
-/// Carries complete requests in place of the network, timeouts included.
+/// Carries requests and connections in place of the network.
 pub trait Carrier: fmt::Debug + Send + Sync {
-    /// Delivers a request to where its URL points, and returns the complete response.
+    /// Delivers a request to where its URL points, and returns the complete response, timeouts
+    /// included.
     fn carry(&self, request: http::Request<Bytes>) -> BoxFuture<'_, CarrierResult>;
+
+    /// Connects to a port of a host. A carrier that reaches no hosts refuses every connection.
+    fn connect(&self, _host: &Host, _port: u16) -> BoxFuture<'_, io::Result<Stream>> {
+        Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) })
+    }
 }
+
+/// A connection that a carrier made.
+pub type Stream = Box<dyn Duplex>;
+
+/// What a connection can do: it is read from and written to.
+pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Duplex for S {}
 
 /// The response, or why there is none.
 pub type CarrierResult = Result<http::Response<Bytes>, CarrierError>;
@@ -95,6 +112,11 @@ impl Transport {
     #[must_use]
     pub fn with_carrier(client: reqwest::Client, carrier: Arc<dyn Carrier>) -> Self {
         Self { client, carrier: Some(carrier) }
+    }
+
+    /// What carries requests and connections. `None` if the network does.
+    pub(crate) fn carrier(&self) -> Option<&Arc<dyn Carrier>> {
+        self.carrier.as_ref()
     }
 
     /// The client that builds requests.

@@ -13,18 +13,35 @@ use tokio::{
     time::timeout,
 };
 
-use crate::command_failure::Failure;
+use crate::{
+    command_failure::Failure,
+    transport::{Carrier, Stream},
+};
 
 /// Maximum time for a probe, which runs after a status command that was inconclusive.
 const PROBE: Duration = Duration::from_secs(5);
 
+/// How to reach the hosts of a login.
+#[derive(Clone, Copy)]
+pub(super) struct Route<'r> {
+    pub(super) login: &'r SshLogin,
+    /// What carries connections. `None` if the network does.
+    pub(super) carrier: Option<&'r dyn Carrier>,
+}
+
+/// A connection to a host.
+pub(super) enum Connected {
+    ByNetwork(TcpStream),
+    ByCarrier(Stream),
+}
+
 pub(super) async fn connect(
-    login: &SshLogin,
+    route: Route<'_>,
     (host, port): (&Host, u16),
     within: Duration,
-) -> Result<TcpStream, Failure> {
+) -> Result<Connected, Failure> {
     let is_resolved = AtomicBool::new(false);
-    let connecting = connect_to_one(login, host, port, &is_resolved);
+    let connecting = connect_to_one(route, host, port, &is_resolved);
     match timeout(within, connecting).await {
         Ok(connected) => connected,
         // A slow name server says nothing about the host.
@@ -35,11 +52,16 @@ pub(super) async fn connect(
 
 /// Checks addresses only after the host's name is resolved: a name may resolve to any address.
 async fn connect_to_one(
-    login: &SshLogin,
+    Route { login, carrier }: Route<'_>,
     host: &Host,
     port: u16,
     is_resolved: &AtomicBool,
-) -> Result<TcpStream, Failure> {
+) -> Result<Connected, Failure> {
+    if let Some(carrier) = carrier {
+        is_resolved.store(true, Ordering::Relaxed);
+        let connected = carrier.connect(host, port).await;
+        return connected.map(Connected::ByCarrier).map_err(|error| of_kind(error.kind()));
+    }
     let found = lookup_host((host.as_str(), port)).await;
     let found = found.map_err(|_| Failure::Unresolved)?;
     is_resolved.store(true, Ordering::Relaxed);
@@ -47,7 +69,7 @@ async fn connect_to_one(
     let mut failure = Failure::Forbidden;
     for address in found.filter(allowed) {
         match TcpStream::connect(address).await {
-            Ok(stream) => return Ok(stream),
+            Ok(stream) => return Ok(Connected::ByNetwork(stream)),
             Err(error) => failure = of_kind(error.kind()),
         }
     }
@@ -64,9 +86,9 @@ fn of_kind(kind: ErrorKind) -> Failure {
 }
 
 /// Checks whether a port is open, as seen from here.
-pub(super) async fn probe(login: &SshLogin, probe: &Endpoint) -> Result<(), Failure> {
-    let within = login.connect_timeout.get().min(PROBE);
-    connect(login, (&probe.host, probe.port), within).await?;
+pub(super) async fn probe(route: Route<'_>, probe: &Endpoint) -> Result<(), Failure> {
+    let within = route.login.connect_timeout.get().min(PROBE);
+    connect(route, (&probe.host, probe.port), within).await?;
     Ok(())
 }
 

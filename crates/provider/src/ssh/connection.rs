@@ -19,11 +19,11 @@ use secrecy::SecretString;
 use tokio::{net::TcpStream, sync::SemaphorePermit, time::timeout};
 
 use super::{
-    address,
+    address::{Connected, Route, connect},
     output::Output,
     pins::{InvalidKey, Pins, Visitor, private_key},
 };
-use crate::command_failure::Failure;
+use crate::{command_failure::Failure, transport::Stream};
 
 /// Timeout of a start or stop command, connection included. AWS ends the functions that send such
 /// commands after 120 s, and they begin none after 50 s.
@@ -49,7 +49,7 @@ pub(super) struct Ended {
 /// Runs one command, which may take no longer than `within`, connection included. The slot is free
 /// again once it has logged in.
 pub(super) async fn run(
-    (login, key, pins): (&SshLogin, &SecretString, &Arc<Pins>),
+    (route, key, pins): (Route<'_>, &SecretString, &Arc<Pins>),
     login_slot: Option<SemaphorePermit<'_>>,
     command: &RemoteCommand,
     within: Duration,
@@ -58,9 +58,12 @@ pub(super) async fn run(
     let late = Mutex::new(Failure::NotConnected);
     let from_now_on = |failure| *late.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     let running = async {
-        let stream =
-            address::connect(login, (&login.host, login.port), login.connect_timeout.get()).await?;
-        let (stream, _cut) = Cut::when_dropped(stream)?;
+        let login = route.login;
+        let connecting = connect(route, (&login.host, login.port), login.connect_timeout.get());
+        let (stream, _cut) = match connecting.await? {
+            Connected::ByNetwork(stream) => Cut::when_dropped(stream)?,
+            Connected::ByCarrier(stream) => (stream, None),
+        };
         from_now_on(Failure::Handshake);
         let logging_in = login.connect_timeout.get().min(LOGIN);
         let sending = timeout(logging_in, send(stream, login, key, pins, command)).await;
@@ -87,7 +90,7 @@ pub(super) async fn run(
 /// Performs the handshake, offers the key once, opens the only channel, and sends the command. A
 /// failure means that the command was not sent.
 async fn send(
-    stream: TcpStream,
+    stream: Stream,
     login: &SshLogin,
     key: &SecretString,
     pins: &Arc<Pins>,
@@ -175,12 +178,13 @@ async fn goodbye(handle: Handle<Visitor>) -> Result<(), Failure> {
 struct Cut(Socket);
 
 impl Cut {
-    fn when_dropped(stream: TcpStream) -> Result<(TcpStream, Self), Failure> {
+    fn when_dropped(stream: TcpStream) -> Result<(Stream, Option<Self>), Failure> {
         let split = || {
             stream.set_nodelay(true)?;
             let socket = stream.into_std()?;
             let cut = Self(socket.try_clone()?);
-            Ok::<_, std::io::Error>((TcpStream::from_std(socket)?, cut))
+            let stream: Stream = Box::new(TcpStream::from_std(socket)?);
+            Ok::<_, std::io::Error>((stream, Some(cut)))
         };
         split().map_err(|_| Failure::NotConnected)
     }

@@ -25,10 +25,14 @@ use secrecy::SecretString;
 use tokio::sync::Semaphore;
 
 use self::{
+    address::Route,
     connection::{Ended, TO_CHANGE, TO_LOOK},
     pins::Pins,
 };
-use crate::error::{ChangeError, ProviderError};
+use crate::{
+    error::{ChangeError, ProviderError},
+    transport::{Carrier, Transport},
+};
 
 pub use crate::command_failure::Failure;
 pub use output::Output;
@@ -52,6 +56,8 @@ pub struct Api {
     key: Arc<SecretString>,
     pins: Arc<Pins>,
     logins: Arc<Semaphore>,
+    /// What carries connections. `None` if the network does.
+    carrier: Option<Arc<dyn Carrier>>,
 }
 
 impl fmt::Debug for Api {
@@ -174,7 +180,13 @@ impl Api {
             key: Arc::new(key),
             pins: Arc::new(pins),
             logins: Arc::new(Semaphore::new(LOGINS_AT_ONCE)),
+            carrier: None,
         })
+    }
+
+    /// Returns a client of the same account whose connections go over `transport`.
+    pub(crate) fn over(self, transport: &Transport) -> Self {
+        Self { carrier: transport.carrier().cloned(), ..self }
     }
 
     /// Returns every machine, ordered by name. A machine whose status cannot be read is unknown. A
@@ -273,7 +285,7 @@ impl Api {
                 | UnknownCause::NotProbed(_) => State::Unknown(why),
             };
         };
-        match address::probe(&self.login, probe).await {
+        match address::probe(self.route(), probe).await {
             Ok(()) => State::Running,
             Err(Failure::Unanswered) => silent(why),
             Err(failure) if why == UnknownCause::Closed => {
@@ -285,8 +297,12 @@ impl Api {
 
     async fn run(&self, command: &RemoteCommand, within: Duration) -> Result<Ended, Failure> {
         let login_slot = self.logins.acquire().await.ok();
-        let host = (&*self.login, &*self.key, &self.pins);
+        let host = (self.route(), &*self.key, &self.pins);
         connection::run(host, login_slot, command, within).await
+    }
+
+    fn route(&self) -> Route<'_> {
+        Route { login: &self.login, carrier: self.carrier.as_deref() }
     }
 }
 
