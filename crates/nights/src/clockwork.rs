@@ -4,9 +4,12 @@
 //! interleave differently with each seed and identically with the same one. When all tasks wait,
 //! the clock jumps to the next instant that one of them waits for.
 
+mod spawned;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     future::Future,
+    io,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Wake, Waker},
@@ -16,6 +19,9 @@ use std::{
 use environment::SteppedClock;
 use fastrand::Rng;
 use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
+
+use spawned::Spawned;
 
 /// The virtual time, the random generator, and what tasks share. Clones share the same state.
 #[derive(Debug, Clone)]
@@ -29,6 +35,11 @@ struct State {
     timers: BTreeMap<(Timestamp, u64), Waker>,
     current: TaskId,
     doomed: BTreeSet<TaskId>,
+    /// An instant by the clock of spawned tasks, and the virtual time then. `None` while nothing
+    /// goes by that clock.
+    anchor: Option<(Instant, Timestamp)>,
+    /// Cloned by whatever is about to spawn tasks.
+    spawner: Arc<()>,
 }
 
 /// The id of a task: one invocation of a function, or a person at work.
@@ -44,6 +55,8 @@ impl Time {
             timers: BTreeMap::new(),
             current: TaskId::default(),
             doomed: BTreeSet::new(),
+            anchor: None,
+            spawner: Arc::default(),
         })))
     }
 
@@ -63,14 +76,15 @@ impl Time {
 
     /// Ends the task that is being polled, as a crash ends a process: nothing of it continues.
     pub(crate) async fn die(&self) -> ! {
-        {
-            let mut state = self.lock();
-            let current = state.current;
-            state.doomed.insert(current);
-        }
+        self.doom(self.current());
         loop {
             std::future::pending::<()>().await;
         }
+    }
+
+    /// Lets a task end as a crash ends a process, the next time that it is woken.
+    pub(crate) fn doom(&self, task: TaskId) {
+        self.lock().doomed.insert(task);
     }
 
     pub(crate) fn sleep(&self, duration: Duration) -> Sleep {
@@ -149,25 +163,64 @@ struct Task {
 pub(crate) struct Executor {
     time: Time,
     tasks: BTreeMap<TaskId, Task>,
-    ready: Arc<Mutex<BTreeSet<TaskId>>>,
+    ready: Ready,
     last: u64,
+    spawned: Spawned,
+}
+
+/// The tasks that are ready. Clones share the same tasks.
+#[derive(Debug, Clone, Default)]
+struct Ready(Arc<Mutex<ReadyTasks>>);
+
+#[derive(Debug, Default)]
+struct ReadyTasks {
+    ids: BTreeSet<TaskId>,
+    /// Woken when one more is ready.
+    waiting: Option<Waker>,
+}
+
+impl Ready {
+    fn lock(&self) -> MutexGuard<'_, ReadyTasks> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, id: TaskId) {
+        let mut ready = self.lock();
+        ready.ids.insert(id);
+        if let Some(waiting) = ready.waiting.take() {
+            waiting.wake();
+        }
+    }
+
+    /// Waits until a task is ready.
+    async fn any(&self) {
+        let has_one = |context: &mut Context<'_>| {
+            let mut ready = self.lock();
+            if !ready.ids.is_empty() {
+                return Poll::Ready(());
+            }
+            ready.waiting = Some(context.waker().clone());
+            Poll::Pending
+        };
+        std::future::poll_fn(has_one).await;
+    }
 }
 
 struct TaskWaker {
     id: TaskId,
-    ready: Arc<Mutex<BTreeSet<TaskId>>>,
+    ready: Ready,
 }
 
 impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
-        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
-        ready.insert(self.id);
+        self.ready.add(self.id);
     }
 }
 
 impl Executor {
-    pub(crate) fn new(time: Time) -> Self {
-        Self { time, tasks: BTreeMap::new(), ready: Arc::default(), last: 0 }
+    pub(crate) fn new(time: Time) -> io::Result<Self> {
+        let (tasks, ready) = (BTreeMap::new(), Ready::default());
+        Ok(Self { time, tasks, ready, last: 0, spawned: Spawned::new()? })
     }
 
     pub(crate) fn spawn(
@@ -179,7 +232,7 @@ impl Executor {
         let id = TaskId(self.last);
         let future = Box::pin(future);
         self.tasks.insert(id, Task { options, future });
-        self.lock_ready().insert(id);
+        self.ready.add(id);
         id
     }
 
@@ -204,12 +257,23 @@ impl Executor {
             return true;
         }
         let next = self.next_instant().filter(|next| *next <= until);
-        self.pass_to(next.unwrap_or(until), ended);
-        next.is_some()
+        let mut to = next.unwrap_or(until);
+        let mut is_woken = false;
+        if self.spawned.is_at_work(&self.time) {
+            self.spawned.run(&self.time, to, &self.ready);
+            is_woken = !self.ready.lock().ids.is_empty();
+            if is_woken {
+                to = self.time.now();
+            }
+        } else {
+            self.time.lock().anchor = None;
+        }
+        self.pass_to(to, ended);
+        is_woken || next.is_some()
     }
 
     fn choose(&self) -> Option<TaskId> {
-        let mut ready = self.lock_ready();
+        let ready = &mut self.ready.lock().ids;
         if ready.is_empty() {
             return None;
         }
@@ -225,7 +289,13 @@ impl Executor {
         };
         let waker = Waker::from(Arc::new(TaskWaker { id, ready: self.ready.clone() }));
         self.time.lock().current = id;
-        let polled = task.future.as_mut().poll(&mut Context::from_waker(&waker));
+        let is_doomed = self.time.lock().doomed.contains(&id);
+        let polled = if is_doomed {
+            Poll::Pending
+        } else {
+            let _spawns_here = self.spawned.enter();
+            task.future.as_mut().poll(&mut Context::from_waker(&waker))
+        };
         let crashed = self.time.lock().doomed.remove(&id);
         let end = match (crashed, polled) {
             (true, _) => TaskEnd::Crashed,
@@ -271,9 +341,5 @@ impl Executor {
                 clock.advance_to(to + *ahead);
             }
         }
-    }
-
-    fn lock_ready(&self) -> MutexGuard<'_, BTreeSet<TaskId>> {
-        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

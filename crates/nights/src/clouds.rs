@@ -1,16 +1,18 @@
 //! The transport to the clouds: HTTP in bytes, over an in-memory pipe, with injected faults.
 
-use std::{fmt, future::Future, sync::Arc, task::Context, task::Poll, task::Waker, time::Duration};
+use std::{
+    fmt, future::Future, io, sync::Arc, task::Context, task::Poll, task::Waker, time::Duration,
+};
 
 use axum::Router;
 use bytes::Bytes;
 use cloud_simulator::{Act, Matching, Misbehavior, Simulator};
-use domain::{AccountName, DropletId, ResourceId, ResourceRef, ServerId};
+use domain::{AccountName, DropletId, ResourceId, ResourceRef, ServerId, ssh::Host};
 use futures_util::{FutureExt as _, future::BoxFuture};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::{rt::TokioIo, service::TowerToHyperService};
 use jiff::SignedDuration;
-use provider::{Carrier, CarrierError, CarrierResult};
+use provider::{Carrier, CarrierError, CarrierResult, Stream};
 
 use crate::{
     clockwork::Time,
@@ -18,6 +20,7 @@ use crate::{
     faults::{Faults, RequestInfo},
     night::Fault,
     observer::Observer,
+    ssh_host::SshHost,
 };
 
 /// The request timeout, as in the real client.
@@ -35,6 +38,8 @@ pub(crate) struct Wire {
     /// The simulator's server, kept because building its routes takes longer than a request.
     pub(crate) router: Router,
     pub(crate) elsewhere: Elsewhere,
+    /// The host of the SSH account. `None` if the night has none.
+    pub(crate) host: Option<SshHost>,
     pub(crate) observer: Observer,
     /// The accounts, by their tokens.
     pub(crate) accounts: Vec<(String, AccountName)>,
@@ -49,6 +54,15 @@ impl fmt::Debug for Wire {
 impl Carrier for Wire {
     fn carry(&self, request: http::Request<Bytes>) -> BoxFuture<'_, CarrierResult> {
         self.exchange(request).boxed()
+    }
+
+    fn connect(&self, host: &Host, port: u16) -> BoxFuture<'_, io::Result<Stream>> {
+        let host = host.clone();
+        async move {
+            let there = self.host.as_ref().ok_or(io::ErrorKind::ConnectionRefused)?;
+            there.connect(&host, port).await
+        }
+        .boxed()
     }
 }
 
@@ -275,7 +289,11 @@ fn misbehavior(fault: &Fault, at_hetzner: bool) -> Misbehavior {
         | Fault::Shifted
         | Fault::Conflict
         | Fault::Unprocessed
-        | Fault::IndexLags => Misbehavior::Drop { after_effect: false },
+        | Fault::IndexLags
+        | Fault::ConnectionRefused
+        | Fault::Unreachable
+        | Fault::NoGreeting
+        | Fault::HostKeyChanged => Misbehavior::Drop { after_effect: false },
     }
 }
 

@@ -45,6 +45,10 @@ pub(crate) enum RequestInfo<'a> {
     Store {
         writes: bool,
     },
+    /// A connection to the host of the SSH account.
+    Connection {
+        account: &'a AccountName,
+    },
     Cloud {
         account: &'a AccountName,
         changes: bool,
@@ -59,13 +63,22 @@ impl RequestInfo<'_> {
             Self::Store { writes } => {
                 kind == RequestKind::Store || kind == RequestKind::Write && writes
             }
+            Self::Connection { .. } => kind == RequestKind::Connection,
             Self::Cloud { changes, later_page, .. } => match kind {
                 RequestKind::Cloud => true,
                 RequestKind::Change => changes,
                 RequestKind::LaterPage => later_page,
-                RequestKind::Store | RequestKind::Write => false,
+                RequestKind::Store | RequestKind::Write | RequestKind::Connection => false,
             },
         }
+    }
+}
+
+impl State {
+    fn outage_of(&self, account: &AccountName, is_it: impl Fn(&Fault) -> bool) -> Option<Fault> {
+        let mut outages = self.outages.iter();
+        let outage = outages.find(|outage| outage.account == *account && is_it(&outage.fault));
+        outage.map(|outage| outage.fault.clone())
     }
 }
 
@@ -96,10 +109,11 @@ impl Faults {
         let fault = match (met, info) {
             (Some(place), _) => Some(state.pending.remove(place).fault),
             (None, RequestInfo::Cloud { account, .. }) => {
-                let mut outages = state.outages.iter();
-                let outage = outages.find(|outage| outage.account == *account);
-                outage.map(|outage| outage.fault.clone())
+                state.outage_of(account, |fault| !fault.is_of_connection())
             }
+            (None, RequestInfo::Connection { account }) => state.outage_of(account, |fault| {
+                fault.is_of_connection() || *fault == Fault::TokenRefused
+            }),
             (None, RequestInfo::Store { .. }) => None,
         };
         if let Some(fault) = &fault {

@@ -1,9 +1,10 @@
 //! Generates a night from a seed: a fleet, schedules, and bad luck where it does the most harm.
 
 mod fleet;
+mod lab;
 pub(crate) mod schedules;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cloud_simulator::{Act, Offer};
 use domain::{
@@ -58,11 +59,12 @@ pub fn night(seed: u64) -> Night {
     };
     generator.fill();
     generator.happenings.sort_by_key(|event| event.at);
-    Night {
+    let mut night = Night {
         seed,
         begins,
         ends,
         accounts: generator.fleet.accounts,
+        machines: BTreeMap::new(),
         fleet: generator
             .fleet
             .members
@@ -72,7 +74,9 @@ pub fn night(seed: u64) -> Night {
             .collect(),
         setup: generator.setup,
         happenings: generator.happenings,
-    }
+    };
+    lab::add(&mut night);
+    night
 }
 
 /// Returns when a night begins. Half of the nights contain clock changes: Europe's and America's
@@ -646,6 +650,24 @@ impl EventGenerator {
             },
         }
     }
+}
+
+/// Returns the times in which anything may go wrong: the rest before each inspection is calm.
+fn rough_times(begins: Timestamp, happenings: &[NightEvent]) -> Vec<(Timestamp, Timestamp)> {
+    let mut from = begins + HOUR / 2;
+    let mut times = Vec::new();
+    for inspection in happenings.iter().filter(|event| is_inspection(event)) {
+        let until = inspection.at - CALM - SETTLES;
+        if until > from {
+            times.push((from, until));
+        }
+        from = inspection.at + SignedDuration::from_mins(1);
+    }
+    times
+}
+
+fn is_inspection(event: &NightEvent) -> bool {
+    matches!(event.what, EventKind::Inspect)
 }
 
 fn minutes_between(from: Timestamp, until: Timestamp) -> i64 {

@@ -5,14 +5,15 @@
 //! thread, on one virtual clock, with one seed for all randomness: a night that fails once fails
 //! every time. A night fails if the observer finds a promise of Offhours broken.
 //!
-//! Nights contain no machines over SSH: failures of their connections are tested against a real
-//! server.
+//! Some nights have an SSH account. The real SSH client talks over a pipe to a server in memory, which
+//! runs the account's commands on machines that are values.
 
 mod clockwork;
 mod clouds;
 mod elsewhere;
 mod faults;
 mod generate;
+mod machines;
 pub mod night;
 mod observer;
 mod plans;
@@ -20,10 +21,12 @@ mod play;
 pub mod run;
 mod service;
 pub mod shrink;
+mod ssh_host;
 mod tables;
 mod trace;
 
 pub use generate::night as of_seed;
+pub use machines::Machine;
 pub use night::Night;
 pub use play::{Played, play};
 pub use trace::Trace;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use cloud_simulator::{Act, Offer};
 use domain::{
-    AccountName, ResourceRef, ScheduleName,
+    AccountName, MachineName, ResourceRef, ScheduleName,
     configuration::{Account, Configuration, Floor, Generation, OverrideTarget, Rule, Settings},
     hibernation::AttachmentName,
     record::Direction,
@@ -13,6 +13,8 @@ use domain::{
 };
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+
+use crate::machines::Machine;
 
 /// A few weeks of a service, from its first configuration on.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -27,6 +29,9 @@ pub struct Night {
     pub accounts: String,
     /// The resources at the clouds, each in the TOML of a fleet.
     pub fleet: Vec<String>,
+    /// The machines of the SSH account.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub machines: BTreeMap<MachineName, Machine>,
     /// The configuration that is applied first.
     pub setup: Setup,
     /// What happens, in chronological order.
@@ -155,6 +160,8 @@ pub enum EventKind {
     Rotate { account: AccountName, token: String, stored_after: i64 },
     /// What is stored for an account is, for this long, the token of another project.
     Mistake { account: AccountName, minutes: i64 },
+    /// The network of a machine over SSH is down for this long.
+    CutOff { machine: MachineName, minutes: i64 },
     /// A cloud withdraws a machine plan, or offers it again.
     Offer { plan: String, offer: Offer },
     /// A person gives the tag `offhours-until` of a resource another value, or removes it.
@@ -219,6 +226,8 @@ pub enum RequestKind {
     Change,
     /// A page of a cloud's list after the first.
     LaterPage,
+    /// A connection to the host of the SSH account.
+    Connection,
 }
 
 /// What goes wrong with one request.
@@ -269,8 +278,16 @@ pub enum Fault {
         /// How much later, in seconds.
         seconds: i64,
     },
-    /// The token is refused.
+    /// The token is refused, or the key.
     TokenRefused,
+    /// A host refuses the connection.
+    ConnectionRefused,
+    /// A host cannot be reached.
+    Unreachable,
+    /// A host accepts the connection and says nothing.
+    NoGreeting,
+    /// A host presents another key than its own.
+    HostKeyChanged,
     /// Just before the request, a person creates or deletes the first item of the list, so that
     /// everything moves by one.
     Shifted,
@@ -283,6 +300,15 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// Reports whether it concerns a connection to a host rather than a command.
+    #[must_use]
+    pub fn is_of_connection(&self) -> bool {
+        matches!(
+            self,
+            Self::ConnectionRefused | Self::Unreachable | Self::NoGreeting | Self::HostKeyChanged
+        )
+    }
+
     /// Returns its name where faults are counted.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -302,6 +328,10 @@ impl Fault {
             Self::Late { .. } => "request late",
             Self::Sluggish { .. } => "late effect",
             Self::TokenRefused => "token refused",
+            Self::ConnectionRefused => "connection refused",
+            Self::Unreachable => "host unreachable",
+            Self::NoGreeting => "host says nothing",
+            Self::HostKeyChanged => "host key changed",
             Self::Shifted => "page shifted",
             Self::Conflict => "transaction conflict",
             Self::Unprocessed => "unprocessed items",

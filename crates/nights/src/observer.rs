@@ -5,6 +5,7 @@
 mod disks;
 mod evaluator;
 mod history;
+mod machines;
 mod newer;
 mod requests;
 mod restored;
@@ -38,6 +39,7 @@ use serde_json::Value;
 use crate::{
     clockwork::{TaskId, Time},
     elsewhere::Elsewhere,
+    machines::Machines,
     night::Setup,
     trace::{Actor, Trace},
 };
@@ -55,6 +57,8 @@ pub(crate) struct Observer(Arc<Mutex<State>>);
 pub(crate) struct State {
     pub(crate) time: Time,
     pub(crate) simulator: Simulator,
+    /// The machines over SSH.
+    machines: Machines,
     pub(crate) trace: Trace,
     /// The records as currently stored.
     pub(crate) records: BTreeMap<ResourceRef, Record>,
@@ -139,6 +143,10 @@ struct TrackedResource {
     restored_at: Option<Timestamp>,
     /// When a cloud last accepted a shutdown from Offhours.
     shutdown_at: Option<Timestamp>,
+    /// When the stop command of a machine over SSH was last run.
+    stopped_at: Option<Timestamp>,
+    /// When its network was last cut off.
+    cut_off_at: Option<Timestamp>,
     /// What people go without that it had, and when they last said so.
     without: Vec<AttachmentName>,
     without_at: Option<Timestamp>,
@@ -156,11 +164,12 @@ pub(crate) struct Account {
 }
 
 impl Observer {
-    pub(crate) fn new(time: Time, simulator: Simulator, trace: Trace) -> Self {
+    pub(crate) fn new(time: Time, simulator: Simulator, machines: Machines, trace: Trace) -> Self {
         let now = time.now();
         Self(Arc::new(Mutex::new(State {
             time,
             simulator,
+            machines,
             trace,
             records: BTreeMap::new(),
             accounts: BTreeMap::new(),
@@ -381,7 +390,7 @@ impl Observer {
         let mut state = self.lock();
         state.store_requests += 1;
         if matches!(operation, "PutItem" | "UpdateItem" | "TransactWriteItems") {
-            if body.contains("secret-of-") {
+            if body.contains("secret-of-") || body.contains("PRIVATE KEY") {
                 state.violated("a token was written to a table");
             }
             let body: Value = serde_json::from_str(body).unwrap_or_default();
@@ -443,6 +452,11 @@ impl State {
             let reference = self.original(reference);
             self.observe_one(&reference, &state);
             self.observe_until(&reference, &state);
+        }
+        for reference in self.machine_references() {
+            if let Some(state) = self.machine_state(&reference) {
+                self.observe_one(&reference, &state);
+            }
         }
         for (reference, state) in self.asleep() {
             let before = self.tracked(&reference).barred_since;

@@ -9,7 +9,7 @@ use std::{
 use anyhow::Context as _;
 use cloud_simulator::{Act, Simulator};
 use domain::{
-    AccountName, ResourceId, ResourceRef,
+    AccountName, MachineName, ResourceId, ResourceRef,
     activity::{Action, Author},
     configuration::{Account, Override, OverrideTarget},
     hibernation::AttachmentName,
@@ -27,9 +27,11 @@ use crate::{
     clouds::{self, Wire},
     elsewhere::{Elsewhere, SECOND_ACCOUNTS},
     faults::Faults,
+    machines::Machines,
     night::{EventKind, Function, Night, NightEvent, Setup},
     observer::Observer,
     service::{Container, Containers, Invocations, TokenVault, Trigger},
+    ssh_host::{self, SshHost},
     tables::{self, Engine},
     trace::{Actor, Trace},
 };
@@ -97,6 +99,7 @@ struct Simulation<'n> {
     observer: Observer,
     faults: Faults,
     simulator: Simulator,
+    machines: Machines,
     tokens: TokenVault,
     /// The token of each account that a person stored last, by mistake or not.
     kept: BTreeMap<AccountName, String>,
@@ -124,13 +127,23 @@ impl<'n> Simulation<'n> {
         let fleet = fleet.parse().context("the night's fleet")?;
         let now = time.clone();
         let simulator = Simulator::new(&fleet, std::sync::Arc::new(move || now.now()));
-        let observer = Observer::new(time.clone(), simulator.clone(), trace.clone());
+        let machines = Machines::new(&night.machines);
+        let observer =
+            Observer::new(time.clone(), simulator.clone(), machines.clone(), trace.clone());
         let faults = Faults::default();
         let engine = Engine::new(time.clone(), faults.clone(), observer.clone())?;
         let tokens = TokenVault::default();
         let mut accounts = Vec::new();
         for (name, account) in &night.setup.accounts {
-            let account = account.cloud().context("only clouds are simulated")?;
+            let account = match account {
+                Account::Cloud(account) => account,
+                Account::Ssh(ssh) => {
+                    for (at, key) in ssh_host::keys(&ssh.login) {
+                        tokens.put(at, key);
+                    }
+                    continue;
+                }
+            };
             let token = fleet.token_of(name).context("an account without a token")?;
             tokens.put(account.token.clone(), token.to_owned());
             accounts.push((token.to_owned(), name.clone()));
@@ -150,12 +163,20 @@ impl<'n> Simulation<'n> {
                 accounts.push((token.clone(), account.clone()));
             }
         }
+        let host = SshHost::of(
+            &night.setup,
+            machines.clone(),
+            time.clone(),
+            faults.clone(),
+            observer.clone(),
+        );
         let wire = Wire {
             time: time.clone(),
             faults: faults.clone(),
             simulator: simulator.clone(),
             router: simulator.router(),
             elsewhere: Elsewhere::new(&time)?,
+            host,
             observer: observer.clone(),
             accounts,
         };
@@ -167,13 +188,14 @@ impl<'n> Simulation<'n> {
             Containers::new(engine, clouds::shared(wire), tokens.clone(), format!("night-{play}"))?;
         Ok(Self {
             night,
-            executor: Executor::new(time.clone()),
+            executor: Executor::new(time.clone())?,
             time,
             containers: Rc::new(containers),
             invocations: Invocations::default(),
             observer,
             faults,
             simulator,
+            machines,
             tokens,
             accepted: kept.clone(),
             kept,
@@ -519,6 +541,11 @@ impl<'n> Simulation<'n> {
                 let until = now + MINUTE * to_i32(minutes);
                 self.enqueue(until, QueuedEvent::CorrectToken(account));
             }
+            EventKind::CutOff { machine, minutes } => {
+                self.faults.count("a machine is cut off");
+                self.machines.cut_off(&machine, now + MINUTE * to_i32(minutes));
+                self.observer.cut_off(&machine);
+            }
             EventKind::Offer { plan, offer } => {
                 self.faults.count("a plan is withdrawn or given back");
                 let described = format!("{plan}: {offer:?}");
@@ -578,6 +605,9 @@ impl<'n> Simulation<'n> {
         let now = self.time.now();
         match what {
             EventKind::Person { resource, act } => {
+                if let ResourceId::Machine(name) = &resource.id {
+                    return self.switch_machine(name, &resource, &act);
+                }
                 self.faults.count("a person acts at the cloud");
                 let described = format!("{act:?} {resource}");
                 self.observer.person_acts(&resource, &act);
@@ -622,6 +652,15 @@ impl<'n> Simulation<'n> {
             EventKind::Apply { setup } => self.apply(&setup),
             _ => {}
         }
+    }
+
+    /// Switches a machine over SSH on or off, as a person would.
+    fn switch_machine(&self, name: &MachineName, resource: &ResourceRef, act: &Act) {
+        self.faults.count("a person switches a machine over SSH");
+        self.observer.person_acts(resource, act);
+        self.machines.switch(name, *act == Act::PowerOn);
+        self.observer.changed();
+        self.observer.note(Actor::Person, || format!("{act:?} {resource}"));
     }
 
     /// Tags a resource to run until a time, in the form of its cloud, or removes that tag.

@@ -111,7 +111,13 @@ impl State {
 
     /// Returns the whole state of a resource at its cloud.
     pub(super) fn state_of(&self, resource: &ResourceRef) -> Option<Value> {
-        self.simulator.resource(&self.present(resource))
+        match resource.id {
+            ResourceId::Machine(_) => self.machine_state(resource),
+            ResourceId::Droplet(_)
+            | ResourceId::Database(_)
+            | ResourceId::NodePool(..)
+            | ResourceId::Server(_) => self.simulator.resource(&self.present(resource)),
+        }
     }
 
     /// Returns a deleted machine as it was before, unless a person deleted it or its snapshot.

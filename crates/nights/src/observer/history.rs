@@ -49,6 +49,9 @@ impl State {
         let Some(state) = self.state_of(reference).filter(|_| !crossed) else {
             return;
         };
+        if self.is_silent(entry) {
+            return;
+        }
         self.check_attached(entry, &state);
         // A machine that does not boot may be off again by the time this is written.
         let was_on = does_not_boot(&state) && entry.direction == Direction::Start;
@@ -72,7 +75,8 @@ impl State {
 
     /// Checks that a report contains no token, and that an end reported as seen is in history.
     pub(super) fn check_report(&mut self, outcome: &Occurrence) {
-        if format!("{outcome:?}").contains("secret-of-") {
+        let said = format!("{outcome:?}");
+        if said.contains("secret-of-") || said.contains("PRIVATE KEY") {
             self.violated("a token was reported");
         }
         let (Subject::Resource { resource, .. }, Event::Seen { direction, .. }) =
@@ -93,13 +97,14 @@ fn is_at_end(entry: &HistoryEntry, state: &Value) -> bool {
     let runs = match entry.reference.kind() {
         ResourceKind::Droplet => state["powered"] == true,
         // It may have been left running on its small type.
+        ResourceKind::Machine => state["status"] == "running",
         ResourceKind::Server => {
             let left = entry.method == Some(StopMethod::Rescale) && entry.saved.is_some();
             let stopped = left && entry.direction == Direction::Stop;
             state["status"] == "running" && !stopped
         }
         ResourceKind::NodePool => state["count"] != 0,
-        ResourceKind::Database | ResourceKind::Machine => {
+        ResourceKind::Database => {
             let saved = entry.saved.as_ref().and_then(ResourceSize::of_saved);
             let size = ResourceSize::of(&entry.reference, state);
             return saved.zip(size).is_none_or(|(saved, size)| {

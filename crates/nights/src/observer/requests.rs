@@ -126,7 +126,7 @@ impl State {
     }
 
     /// Checks that no request is sent without a permit that its sender has just written.
-    fn check_permit(&mut self, resource: &ResourceRef, path: &str, by: TaskId) {
+    pub(super) fn check_permit(&mut self, resource: &ResourceRef, path: &str, by: TaskId) {
         let now = self.time.now();
         let sender = self.tasks.get(&by).map(|(_, request)| request.clone());
         let permit = self.records.get(resource).and_then(|record| record.permit.clone());
@@ -138,7 +138,7 @@ impl State {
     }
 
     /// Checks that nothing is sent for a resource that is not opted in.
-    fn check_membership(&mut self, resource: &ResourceRef, path: &str) {
+    pub(super) fn check_membership(&mut self, resource: &ResourceRef, path: &str) {
         let now = self.time.now();
         let last = || {
             let last = &self.disks.get(resource)?.last;
@@ -188,7 +188,7 @@ impl State {
     }
 
     /// Checks that nothing is sent for an account that is not configured.
-    fn check_account(&mut self, resource: &ResourceRef, path: &str) {
+    pub(super) fn check_account(&mut self, resource: &ResourceRef, path: &str) {
         let now = self.time.now();
         let since = self.away.get(&resource.account).copied();
         if let Some(since) = since.filter(|at| now.duration_since(*at) > OBSERVE_AND_SEND + SLACK) {

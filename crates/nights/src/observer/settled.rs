@@ -68,6 +68,7 @@ impl State {
         for (reference, _) in self.simulator.resources() {
             self.check_known(&reference, now);
         }
+        self.check_machines_known(now);
         self.check_explained(now);
     }
 
@@ -111,12 +112,12 @@ impl State {
     }
 
     /// Checks that every resource has a record, except for what belongs to something else.
-    fn check_known(&mut self, reference: &str, now: Timestamp) {
+    pub(super) fn check_known(&mut self, reference: &str, now: Timestamp) {
         let Ok(reference) = reference.parse::<ResourceRef>() else {
             return;
         };
         let is_worker =
-            self.simulator.resource(&reference).is_some_and(|state| !state["worker_of"].is_null());
+            self.state_of(&reference).is_some_and(|state| !state["worker_of"].is_null());
         let reference = self.original(reference);
         let tracked = self.resources.get(&reference);
         let is_new = tracked
@@ -321,8 +322,8 @@ fn stands(one: &Override, at: Timestamp) -> bool {
 fn runs(reference: &ResourceRef, state: &Value) -> bool {
     match reference.kind() {
         ResourceKind::Droplet => state["powered"] == true,
-        ResourceKind::Server => state["status"] == "running",
+        ResourceKind::Server | ResourceKind::Machine => state["status"] == "running",
         ResourceKind::NodePool => state["count"] != 0,
-        ResourceKind::Database | ResourceKind::Machine => true,
+        ResourceKind::Database => true,
     }
 }

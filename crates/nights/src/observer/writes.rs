@@ -156,6 +156,7 @@ impl State {
                 record.reference, record.revision.0, replaced.0
             ));
         }
+        self.check_silence(before.as_ref(), record);
         if let Some(before) = before {
             self.count_sleep(&before, record);
             self.check_handled(&before, record);
