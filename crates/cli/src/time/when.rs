@@ -278,12 +278,17 @@ impl When {
             Said::At(at) => Some(at),
             Said::Away(length) if asked.is_past() => now.checked_sub(length.duration()).ok(),
             Said::Away(length) | Said::Ahead(length) => now.checked_add(length.duration()).ok(),
-            Said::Clock(time) => either_day(asked, now, towards, |days| {
+            Said::Clock(time) => nearest_day(asked, now, (0, towards), |days| {
                 time.on(today.checked_add(days.days()).ok()?, asked, zone)
             }),
-            // At ten on a Friday, `friday 18:00` is today.
-            Said::On(Day::Weekday(weekday), Some(time)) if weekday == today.weekday() => {
-                either_day(asked, now, 7 * towards, |days| {
+            Said::On(Day::Weekday(weekday), Some(time)) => {
+                // At ten on a Friday, `friday 18:00` is today.
+                let first = if asked.is_past() {
+                    -i32::from(weekday.until(today.weekday()))
+                } else {
+                    i32::from(today.weekday().until(weekday))
+                };
+                nearest_day(asked, now, (first, 7 * towards), |days| {
                     time.on(today.checked_add(days.days()).ok()?, asked, zone)
                 })
             }
@@ -303,15 +308,15 @@ impl When {
     }
 }
 
-/// The instant on the present day if it lies in the direction that is asked for, or else the one so
-/// many days away. A clock change may have that one be now: then the one after it.
-fn either_day(
+/// The instant on the first day if it lies in the direction that is asked for, or else the one so many
+/// days away. A clock change may have that one be now, or still to come: then the one after it.
+fn nearest_day(
     asked: Asked,
     now: Timestamp,
-    away: i32,
+    (first, away): (i32, i32),
     on: impl Fn(i32) -> Option<Timestamp>,
 ) -> Option<Timestamp> {
-    (0..3).find_map(|times| on(times * away).filter(|at| asked.has(*at, now)))
+    (0..3).find_map(|times| on(first + times * away).filter(|at| asked.has(*at, now)))
 }
 
 #[cfg(test)]

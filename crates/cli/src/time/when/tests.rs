@@ -231,6 +231,20 @@ fn a_reading_that_a_clock_change_has_be_now_is_the_one_a_day_earlier() {
     assert_eq!(at.to_string(), "2012-03-31T05:00:00Z");
 }
 
+#[test]
+fn the_end_of_yesterday_that_a_clock_change_has_be_now_or_later_is_the_one_a_week_earlier() {
+    let zone = zone("America/Havana");
+    // The clock went from 00:00 to 01:00; and, at the second reading, from 01:00 to 00:00.
+    for (now, expected) in [
+        ("2012-04-01T05:00:00Z", "2012-03-25T05:00:00Z"),
+        ("2012-11-04T04:30:00Z", "2012-10-28T04:00:00Z"),
+    ] {
+        let reader = Reader { now: instant(now), zone: &zone, schedule: None };
+        let at = when("saturday 24:00").resolve(Asked::PastEnd, reader).unwrap();
+        assert_eq!(at.to_string(), expected, "at {now}");
+    }
+}
+
 fn any_asked() -> impl Strategy<Value = Asked> {
     proptest::sample::select(&[Asked::Begin, Asked::End, Asked::PastBegin, Asked::PastEnd])
 }
