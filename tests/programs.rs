@@ -377,29 +377,37 @@ impl Terminal {
         variables: &[(&str, &str)],
         arguments: &[&str],
     ) -> CommandOutput {
-        let data = self.data.to_str().unwrap();
+        let mut command = self.prepared(arguments);
+        self.ended(command.envs(variables.iter().copied())).await
+    }
+
+    /// A command on the store, beside the simulator, that is yet to be run.
+    pub(crate) fn prepared(&self, arguments: &[&str]) -> Command {
         let simulate = format!("--simulate={}", self.simulator.url);
-        let arguments = [arguments, &["--data", data, &simulate]].concat();
-        self.command(variables, &arguments).await
+        let mut command = self.command(arguments);
+        command.arg("--data").arg(&self.data).arg(simulate);
+        command
     }
 
     /// Runs a command that needs no store.
     pub(crate) async fn bare(&self, arguments: &[&str]) -> CommandOutput {
-        self.command(&[], arguments).await
+        self.ended(&mut self.command(arguments)).await
     }
 
-    async fn command(&self, variables: &[(&str, &str)], arguments: &[&str]) -> CommandOutput {
-        let Output { status, stdout, stderr } = Command::new(program("offhours"))
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program("offhours"));
+        command
             .args(arguments)
             .current_dir(self.directory.path())
             .env("DO_TOKEN", "secret-do-token")
             .env("HZ_TOKEN", "secret-hz-token")
             .env("USER", "ada")
-            .env_remove("TZ")
-            .envs(variables.iter().copied())
-            .output()
-            .await
-            .unwrap();
+            .env_remove("TZ");
+        command
+    }
+
+    async fn ended(&self, command: &mut Command) -> CommandOutput {
+        let Output { status, stdout, stderr } = command.output().await.unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         let ended =
             CommandOutput { code: status.code(), stdout: text(stdout), stderr: text(stderr) };
