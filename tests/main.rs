@@ -67,4 +67,5 @@ mod support;
 mod telling;
 mod traffic;
 mod twice;
+mod ui;
 mod writes;

@@ -77,16 +77,35 @@ class Place:
 
 
 @pytest.fixture(scope="session")
-def example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def evening(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """The example fleet on a Thursday evening, when most of it is off."""
     examples = ROOT / "examples"
     folder = tmp_path_factory.mktemp("example")
     place = Place(folder, examples / "fleet.toml", examples / "offhours.toml")
     place.live("90h")
-    place.run("report", "-o", "page.html")
-    place.run("report", "--public", "-o", "public.html")
-    yield folder
+    yield place
     place.close()
+
+
+@pytest.fixture(scope="session")
+def example(evening: Place) -> Path:
+    """Documents of that evening."""
+    evening.run("report", "-o", "page.html")
+    evening.run("report", "--public", "-o", "public.html")
+    return evening.folder
+
+
+@pytest.fixture
+def ui(evening: Place) -> Iterator[str]:
+    """The address that `offhours ui` prints."""
+    command = [PROGRAMS / "offhours", "ui"]
+    folder, environment = evening.folder, evening.environment
+    program = subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
+    )
+    yield program.stdout.readline().strip()
+    program.terminate()
+    program.wait()
 
 
 @pytest.fixture(scope="session")

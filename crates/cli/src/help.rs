@@ -14,7 +14,10 @@ use crate::{
 };
 
 const GROUPS: [(&str, &[&str]); 5] = [
-    ("Look", &["status", "why", "preview", "report", "calendar", "share", "history", "activity"]),
+    (
+        "Look",
+        &["status", "why", "preview", "ui", "report", "calendar", "share", "history", "activity"],
+    ),
     ("Act", &["stop", "start", "override", "pause", "resume", "approve", "rehearse", "forget"]),
     ("Configure", &["init", "validate", "apply", "config", "import"]),
     ("Money", &["savings", "saved"]),

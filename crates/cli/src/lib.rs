@@ -49,7 +49,7 @@ use commands::{
     activity, apply as apply_command, approve, backup, calendar, completions, config,
     doctor as doctor_command, forget, history, import as import_command, init, man, manual, notify,
     overrides, pause, preview, rebuild, rehearse, report as report_command, restore, saved,
-    savings, serve, share, status, validate, why,
+    savings, serve, share, status, ui, validate, why,
 };
 use context::Context;
 use domain::schedule::time_zone_database;
@@ -104,6 +104,7 @@ enum Command {
     #[command(visible_alias = "ls", alias = "get")]
     Status(status::Args),
     Why(why::Args),
+    Ui(ui::Args),
     /// Stop resources now and wait until they are stopped.
     Stop(manual::Args),
     /// Start resources now, and wait until they are running as before.
@@ -194,6 +195,7 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Activity(args) => wait_for(activity::run(args, context)),
         Command::Serve(args) => wait_for_own_end(serve::run(args, context)),
         Command::Local(args) => wait_for_own_end(commands::local::run(args, context)),
+        Command::Ui(args) => wait_for_own_end(ui::run(args, context)),
         Command::Backup(args) => wait_for(backup::run(args, context)),
         Command::Restore(args) => wait_for(restore::run(args, context)),
         Command::Rebuild(args) => wait_for(rebuild::run(args, context)),

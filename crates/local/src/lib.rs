@@ -6,6 +6,7 @@
 //! process, and nothing listens but simulated clouds.
 
 pub mod clouds;
+pub mod door;
 pub mod engine;
 pub mod file;
 pub mod health;

@@ -12,6 +12,35 @@ const ENTRIES: usize = 30;
 
 pub(crate) fn document(facts: &Facts<'_>) -> Markup {
     let age = facts.age();
+    let body = html! {
+        header {
+            p class="brand" { "Offhours" }
+            h1 { (facts.verdict()) }
+            @for line in facts.pauses() { p class="paused" { (text::sentence(&line)) } }
+            p class="number" { (facts.off()) ", " (facts.saved()) }
+            p class=(if age.is_stale { "age stale" } else { "age" }) { (age.words) }
+        }
+        main {
+            (schedules::section(facts))
+            (attention::section(facts))
+            (money::section(facts))
+            @if !facts.is_public() { (activity(facts)) }
+            (health(facts))
+        }
+    };
+    whole(&facts.off(), &body)
+}
+
+/// A document of a few words.
+pub(crate) fn short(heading: &str, words: &Markup) -> Markup {
+    let body = html! {
+        header { p class="brand" { "Offhours" } h1 { (heading) } }
+        main { (words) }
+    };
+    whole(heading, &body)
+}
+
+fn whole(title: &str, body: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -21,25 +50,10 @@ pub(crate) fn document(facts: &Facts<'_>) -> Markup {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="robots" content="noindex";
                 meta name="color-scheme" content="light dark";
-                title { "Offhours: " (facts.off()) }
+                title { "Offhours: " (title) }
                 style { (PreEscaped(STYLE)) }
             }
-            body {
-                header {
-                    p class="brand" { "Offhours" }
-                    h1 { (facts.verdict()) }
-                    @for line in facts.pauses() { p class="paused" { (text::sentence(&line)) } }
-                    p class="number" { (facts.off()) ", " (facts.saved()) }
-                    p class=(if age.is_stale { "age stale" } else { "age" }) { (age.words) }
-                }
-                main {
-                    (schedules::section(facts))
-                    (attention::section(facts))
-                    (money::section(facts))
-                    @if !facts.is_public() { (activity(facts)) }
-                    (health(facts))
-                }
-            }
+            body { (body) }
         }
     }
 }

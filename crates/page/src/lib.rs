@@ -1,6 +1,7 @@
 //! What there is to look at: one HTML document, its pictures, and calendars. Pure, with no I/O.
 
 mod attention;
+mod buttons;
 pub mod calendar;
 mod facts;
 mod html;
@@ -29,6 +30,8 @@ pub const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src
 pub enum Audience {
     /// Those who run Offhours: everything.
     Operators,
+    /// One of them, who acts by buttons.
+    Acting,
     /// Anybody: nothing that identifies a person or a resource, and no reasons.
     Public,
 }
@@ -58,6 +61,18 @@ pub fn render(input: &Input<'_>, audience: Audience) -> String {
 #[must_use]
 pub fn markdown(input: &Input<'_>, audience: Audience) -> String {
     markdown::document(&Facts::of(*input, audience))
+}
+
+/// Renders the question of a button: whether to run its command.
+#[must_use]
+pub fn question(command: &str) -> String {
+    html::short("Run this command?", &buttons::question(command)).into_string()
+}
+
+/// Renders why something that was asked for was not done.
+#[must_use]
+pub fn failure(why: &str) -> String {
+    html::short("That failed.", &buttons::failure(why)).into_string()
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use report::{
 };
 
 use crate::{
+    Audience, buttons,
     facts::{Facts, Machine},
     picture::{hours, strips},
     text,
@@ -72,6 +73,7 @@ fn schedule(facts: &Facts<'_>, one: (&ScheduleName, &Rule)) -> Markup {
                     (strips(std::slice::from_ref(&strip), now, &format!("{name}: {sentence} {counted}"), "strip"))
                     (hours(period, facts.input.zone))
                 }
+                @if facts.audience == Audience::Acting { (buttons::of_schedule(facts, name)) }
                 (machines(facts, &following))
                 (table(facts, &strip))
             }
@@ -104,6 +106,7 @@ fn machines(facts: &Facts<'_>, machines: &[&Machine<'_>]) -> Markup {
                 }
                 @if !facts.is_public() { p class="small" { (text::sentence(&machine.view.resource.to_string())) } }
                 @for line in facts.answer(machine) { p { (text::sentence(&line)) } }
+                @if facts.audience == Audience::Acting { (buttons::of_machine(facts, machine)) }
             }
         }
     }

@@ -29,5 +29,6 @@ pub mod serve;
 pub mod share;
 pub mod status;
 mod targets;
+pub mod ui;
 pub mod validate;
 pub mod why;

@@ -44,18 +44,32 @@ pub struct Args {
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
+    let audience = if args.public { Audience::Public } else { Audience::Operators };
+    let render = if args.markdown { page::markdown } else { page::render };
+    let page = shown(args.month, context, |input| render(input, audience)).await?;
+    output::write_file(args.file.as_deref(), &page)?;
+    Ok(Exit::Done)
+}
+
+/// Returns the page of the present, with buttons.
+pub(super) async fn live(context: &Context) -> anyhow::Result<String> {
+    shown(None, context, |input| page::render(input, Audience::Acting)).await
+}
+
+/// Reads what the page shows, and renders it.
+async fn shown(
+    month: Option<Month>,
+    context: &Context,
+    render: impl FnOnce(&Input<'_>) -> String,
+) -> anyhow::Result<String> {
     let Session { store, now, .. } = context.connection.open().await?;
     let in_force = store.in_force().await?;
     let zone = context.zone(&*in_force.configuration);
-    let period = period(args.month, &zone, now)?;
-    let audience = if args.public { Audience::Public } else { Audience::Operators };
-    let render = if args.markdown { page::markdown } else { page::render };
-    let show = |input: &Input<'_>| render(input, audience);
-    let shown = publish::overview::show(&store, &in_force, period, (&zone, now), show);
+    let period = period(month, &zone, now)?;
+    let shown = publish::overview::show(&store, &in_force, period, (&zone, now), render);
     let (page, unreadable) = shown.await?;
     report_unreadable(unreadable);
-    output::write_file(args.file.as_deref(), &page)?;
-    Ok(Exit::Done)
+    Ok(page)
 }
 
 /// The month that the money is about, as far as history has it.
