@@ -10,6 +10,7 @@ ALERTS = {
     "detail-type": [
         "Transition Refused",
         "Transition Stuck",
+        "Order Not Kept",
         "Resource Orphaned",
         "Resource In Conflict",
         "Resources Held",
@@ -17,7 +18,6 @@ ALERTS = {
         "Pause Set",
         "Pause Ended",
         "Alerts Folded",
-        "Order Not Kept",
     ],
     "detail": {"folded": [{"exists": False}]},
 }
