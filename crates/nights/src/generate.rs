@@ -2,6 +2,7 @@
 
 mod fleet;
 mod lab;
+mod pauses;
 pub(crate) mod schedules;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,6 +59,7 @@ pub fn night(seed: u64) -> Night {
         happenings: Vec::new(),
     };
     generator.fill();
+    generator.pauses(seed);
     generator.happenings.sort_by_key(|event| event.at);
     let mut night = Night {
         seed,

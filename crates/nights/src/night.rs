@@ -6,7 +6,9 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use cloud_simulator::{Act, Offer};
 use domain::{
     AccountName, MachineName, ResourceRef, ScheduleName,
-    configuration::{Account, Configuration, Floor, Generation, OverrideTarget, Rule, Settings},
+    configuration::{
+        Account, Configuration, Floor, Generation, OverrideTarget, PauseScope, Rule, Settings,
+    },
     hibernation::AttachmentName,
     record::Direction,
     schedule::Desired,
@@ -172,6 +174,10 @@ pub enum EventKind {
     Override { target: OverrideTarget, desired: Desired, minutes: i64 },
     /// A person ends an override.
     Clear { target: OverrideTarget },
+    /// A person pauses something, or changes the pause of it.
+    Pause { scope: PauseScope, starts: bool, minutes: i64 },
+    /// A person ends a pause.
+    Resume { scope: PauseScope },
     /// A person stops or starts something with a command, or starts it without what it lacks.
     Command {
         direction: Direction,

@@ -7,6 +7,7 @@ mod evaluator;
 mod history;
 mod machines;
 mod newer;
+mod pauses;
 mod requests;
 mod restored;
 mod rules;
@@ -26,7 +27,7 @@ use bytes::Bytes;
 use cloud_simulator::{Act, Simulator};
 use domain::{
     AccountName, ResourceId, ResourceRef,
-    configuration::{Generation, Override, OverrideTarget},
+    configuration::{Generation, Override, OverrideTarget, Pause, PauseScope},
     hibernation::AttachmentName,
     history::HistoryEntry,
     invocation::{CommandTarget, Invocation},
@@ -87,6 +88,7 @@ pub(crate) struct State {
     /// When a plan was last withdrawn or offered again.
     offered_at: Timestamp,
     overrides: BTreeMap<OverrideTarget, Override>,
+    pauses: BTreeMap<PauseScope, Pause>,
     resources: BTreeMap<ResourceRef, TrackedResource>,
     /// The latest log entry processed.
     seen_in_log: u64,
@@ -152,6 +154,8 @@ struct TrackedResource {
     without_at: Option<Timestamp>,
     /// The values that its tag `offhours-until` has, or had.
     until: BTreeMap<String, until::Tagged>,
+    /// When pauses covered it, or will.
+    paused: Vec<pauses::Paused>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -189,6 +193,7 @@ impl Observer {
             shared: BTreeMap::new(),
             offered_at: Timestamp::MIN,
             overrides: BTreeMap::new(),
+            pauses: BTreeMap::new(),
             resources: BTreeMap::new(),
             seen_in_log: 0,
             unexplained: VecDeque::new(),
@@ -484,6 +489,7 @@ impl State {
         if tracked.size.is_none() {
             tracked.size = size;
         }
+        self.observe_pauses(reference, state);
     }
 
     pub(crate) fn is_configured(&self, account: &AccountName) -> bool {

@@ -11,7 +11,7 @@ use cloud_simulator::{Act, Simulator};
 use domain::{
     AccountName, MachineName, ResourceId, ResourceRef,
     activity::{Action, Author},
-    configuration::{Account, Override, OverrideTarget},
+    configuration::{Account, Override, OverrideTarget, Pause, PauseScope},
     hibernation::AttachmentName,
     invocation::{Command, CommandTarget, Invocation},
     record::{Direction, INVENTORY_INTERVAL, Phase, SKEW, Writer},
@@ -562,6 +562,8 @@ impl<'n> Simulation<'n> {
             | EventKind::Create { .. }
             | EventKind::Override { .. }
             | EventKind::Clear { .. }
+            | EventKind::Pause { .. }
+            | EventKind::Resume { .. }
             | EventKind::Command { .. }
             | EventKind::Rehearse { .. }
             | EventKind::LoseSnapshots { .. }
@@ -635,6 +637,15 @@ impl<'n> Simulation<'n> {
                 why: None,
             }),
             EventKind::Clear { target } => self.clear_override(target),
+            EventKind::Pause { scope, starts, minutes } => self.pause(Pause {
+                scope,
+                starts,
+                set_at: now,
+                ends_at: now + MINUTE * to_i32(minutes),
+                by: "ada".to_owned(),
+                why: "release".to_owned(),
+            }),
+            EventKind::Resume { scope } => self.resume(scope),
             EventKind::Command { direction, resource, without } => {
                 self.command(direction, resource, without, false);
             }
@@ -854,6 +865,48 @@ impl<'n> Simulation<'n> {
             write_override(&desk, &ended, Some(standing), now).await
         });
     }
+
+    fn pause(&mut self, pause: Pause) {
+        self.faults.count("a person pauses");
+        let (desk, now) = (self.desk.clone(), self.time.now());
+        let observer = self.observer.clone();
+        self.at_desk(&format!("pauses {} until {}", pause.scope, pause.ends_at), async move {
+            observer.changed();
+            let present = desk.head_and_overrides().await.map_err(|error| error.to_string())?;
+            let known = present.overrides.pauses().find(|one| one.scope == pause.scope);
+            write_pause(&desk, &pause, known, (Action::paused(&pause), now)).await
+        });
+    }
+
+    fn resume(&mut self, scope: PauseScope) {
+        let (desk, now) = (self.desk.clone(), self.time.now());
+        let (observer, faults) = (self.observer.clone(), self.faults.clone());
+        self.at_desk(&format!("ends the pause of {scope}"), async move {
+            observer.changed();
+            let present = desk.head_and_overrides().await.map_err(|error| error.to_string())?;
+            let mut active = present.overrides.pauses().filter(|one| one.is_active(now));
+            let Some(standing) = active.find(|one| one.scope == scope) else {
+                return Ok(());
+            };
+            faults.count("a person ends a pause");
+            let ended = Pause { ends_at: now, ..standing.clone() };
+            write_pause(&desk, &ended, Some(standing), (Action::Resumed { scope }, now)).await
+        });
+    }
+}
+
+/// Writes a pause and makes due what it concerns, as the command and poll-status do.
+async fn write_pause(
+    desk: &Store,
+    pause: &Pause,
+    replaces: Option<&Pause>,
+    (action, now): (Action, Timestamp),
+) -> Result<(), String> {
+    let done = Author::from(&*pause.by).does(action, now);
+    let written = desk.replace_pause(pause, replaces, &done).await;
+    written.map_err(|error| error.to_string())?;
+    let made_due = desk.make_scope_due(&pause.scope, now).await;
+    made_due.map_err(|error| error.to_string())
 }
 
 /// Writes an override and makes due what it concerns, as the command and poll-status do.

@@ -122,6 +122,7 @@ impl State {
         self.check_membership(resource, what);
         self.check_account(resource, what);
         self.check_shared(resource, what);
+        self.check_paused(resource, what);
         self.check_purpose(resource, purpose, what);
         self.check_tries(resource, purpose, what);
     }

@@ -80,6 +80,7 @@ impl State {
         self.check_shared(&resource, path);
         self.check_membership(&resource, path);
         self.check_kept(&resource, path);
+        self.check_paused(&resource, path);
         self.check_account(&resource, path);
         self.check_grace(&resource, path, body);
         self.check_move(&resource, path, body);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::{
     ResourceKind, ResourceRef,
-    configuration::{Adopt, Override, OverrideTarget, Rule},
+    configuration::{Adopt, Override, OverrideTarget, Overrides, Rule},
     left_behind::left_behind,
     record::{Direction, Ending, Phase, Record},
     resource::Power,
@@ -29,7 +29,7 @@ use super::{
 pub(super) const SETTLE_TIME: SignedDuration = SignedDuration::from_mins(75);
 
 /// The most time before its edge that a start may begin.
-const MOST_LEAD: SignedDuration = SignedDuration::from_hours(1);
+pub(super) const MOST_LEAD: SignedDuration = SignedDuration::from_hours(1);
 
 /// How far back the latest edge of a schedule is looked for: longer than any night.
 const CONSIDERED: SignedDuration = SignedDuration::from_hours(20 * 24);
@@ -96,9 +96,10 @@ impl State {
 
     /// Returns what is in force, for what the service says about a record.
     fn in_force(&self) -> InForce {
+        let pauses = self.pauses.values().cloned();
         InForce {
             configuration: Arc::new(self.setup.after(self.generation)),
-            overrides: self.overrides.values().cloned().collect(),
+            overrides: self.overrides.values().cloned().collect::<Overrides>().with_pauses(pauses),
             since: Some(self.applied_at),
         }
     }
@@ -173,11 +174,14 @@ impl State {
         }
         let tracked = self.resources.get(reference)?;
         let by_person = tracked.person_at.max(tracked.commanded_at);
-        let left_alone = by_person.is_some_and(|at| at + settle_time > since);
+        let direction = Direction::towards(desired);
+        let handled_from = self.handled_from(reference, direction, since);
+        let left_alone = by_person.is_some_and(|at| at + settle_time > handled_from);
         let retained = tracked.retained && desired == Desired::Stopped;
         let edge = since;
         let restored_at = tracked.restored_at.unwrap_or(since);
-        let since = since.max(self.applied_at).max(joined_at).max(restored_at);
+        let paused_until = self.paused_until(reference, direction).unwrap_or(since);
+        let since = since.max(self.applied_at).max(joined_at).max(restored_at).max(paused_until);
         if left_alone || now.duration_since(since) < settle_time || record.held || retained {
             return None;
         }

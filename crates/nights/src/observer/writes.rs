@@ -2,7 +2,7 @@
 
 use domain::{
     ResourceKind, ResourceRef,
-    configuration::Override,
+    configuration::{Override, Pause},
     history::HistoryEntry,
     record::{Ask, Direction, Forced, Handled, Phase, Record, Revision},
 };
@@ -74,6 +74,8 @@ impl State {
             }
         } else if let Some(one) = read::<Override>(item) {
             self.overrides.insert(one.target.clone(), one);
+        } else if let Some(pause) = read::<Pause>(item) {
+            self.process_pause(pause);
         }
     }
 
