@@ -30,6 +30,8 @@ MODULES = {"boto3": "plain", "boto3, asking": "observer", "powertools": "powerto
 PACKED = {"powertools": ("aws_lambda_powertools", "jmespath", "typing_extensions.py")}
 """What a peer's archive needs besides its code; boto3 comes with Lambda's runtime."""
 DROPLET = "do-main/droplet/1"
+ANSWERS = {"poll-status": "status", "stop": "would-ask", "start": "already-there"}
+"""What each function reports of that Droplet if it has reached the cloud."""
 FLEET = 1000
 """The number of records for a tick in which nothing is due."""
 LARGE = 10_000
@@ -63,6 +65,7 @@ class Places:
             "OFFHOURS_DIGITALOCEAN_URL": self.clouds,
             "OFFHOURS_HETZNER_URL": self.clouds,
             "OFFHOURS_BENCH_TOKEN": services.TOKEN,
+            "OFFHOURS_LOCAL_TOKENS": "1",
         }
 
 
@@ -167,7 +170,7 @@ def _rounds(arguments: argparse.Namespace, subjects: list[Subject], places: Plac
         for subject in subjects
     }
     for subject in subjects:
-        live(subject, 1)
+        _check(subject.name, live(subject, 1).answer)
     order = random.Random(arguments.seed)
     began = time.monotonic()
     for done in range(arguments.rounds):
@@ -176,6 +179,14 @@ def _rounds(arguments: argparse.Namespace, subjects: list[Subject], places: Plac
         took = time.monotonic() - began
         progress(f"Round {done + 1} of {arguments.rounds} ({took:.0f} s)")
     return found
+
+
+def _check(name: str, answer: bytes) -> None:
+    """Fails if a function measured how it refuses, and not its work."""
+    if name in ANSWERS:
+        [outcome] = json.loads(answer)["outcomes"]
+        if outcome["event"] != ANSWERS[name]:
+            raise FunctionFailed(f"{name} did not reach the cloud: {outcome}")
 
 
 def _no_samples() -> dict[str, list[float]]:
