@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from . import report
@@ -69,3 +71,9 @@ def test_the_document_has_both_modes_and_the_notes() -> None:
     over_tls = found | {"command": "make bench TLS=1", "commit": "ba9876543210"}
     text = report.document(found, over_tls, None, "", "", "")
     assert "Made by `make bench TLS=1` at ba9876543210" in text
+
+
+def test_the_notes_are_edited_where_the_document_is_made_from() -> None:
+    root = Path(__file__).resolve().parents[2]
+    notes = (root / "docs" / "benchmarks" / "notes.md").read_text()
+    assert (root / "BENCHMARKS.md").read_text().endswith(notes)
