@@ -10,12 +10,13 @@ use domain::{
 };
 use environment::{Invoke, InvokeError, SteppedClock};
 use store::Store;
+use testing::{Sent, Wire};
 
 use crate::{
     process::{PollStatus, Process},
     support::{
-        ACCOUNTS, RequestCounter, World, database, dispatch, droplets, first_seen, instant, monday,
-        office_hours, one_of_each_kind, parse, run, unlabelled_server,
+        ACCOUNTS, RequestCounter, TOKENS, World, database, dispatch, droplets, first_seen, instant,
+        monday, office_hours, one_of_each_kind, parse, run, tables, unlabelled_server,
     },
 };
 
@@ -196,6 +197,24 @@ fn what_was_sent_is_stored_beside_a_later_rate() {
         let state = store.account_states().await.unwrap().read.remove(&account).unwrap();
         assert_eq!(state.rate, Some(later));
         assert!(state.spent.iter().any(|spent| spent.by.0 == "a hint"), "{:?}", state.spent);
+    });
+}
+
+#[test]
+fn a_look_before_an_inventory_leaves_the_rate_to_it() {
+    run(async {
+        let fleet = [ACCOUNTS, &database("d1", "d1", "pg")].concat();
+        let world = World::start(&office_hours("", "", ""), &fleet, monday("17:51:00")).await;
+        world.run_until(monday("18:05:30")).await;
+        assert!(world.record("do-main/database/d1").await.in_flight().is_some());
+        let (store, wire) = Wire::to(&world.engine, tables());
+        let clock = SteppedClock::at(monday("18:06:00"));
+        PollStatus::new(&world, &store, &TOKENS, clock).tick("a tick").await;
+        let sent = wire.sent();
+        let updates = sent.iter().filter(|one| one.operation == "UpdateItem");
+        let of_account = |one: &&Sent| one.body["Key"].to_string().contains("do-main");
+        // Before the look, before the inventory, after it, and at the end.
+        assert_eq!(updates.filter(of_account).count(), 4);
     });
 }
 

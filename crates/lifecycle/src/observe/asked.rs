@@ -16,6 +16,8 @@ pub(crate) struct Asked {
     client: Client,
     /// How many requests the client had sent before, and has sent for the lists of an inventory.
     apart: u64,
+    /// What the provider says is left, as of the latest look.
+    pub(crate) left: Option<RateLimit>,
 }
 
 impl Asked {
@@ -26,12 +28,14 @@ impl Asked {
     ) -> Self {
         let ledger = Ledger::of(state, configuration, true);
         let apart = client.requests();
-        Self { ledger, client, apart }
+        Self { ledger, client, apart, left: None }
     }
 
-    /// Leaves out the lists of an inventory, for which stop and start leave room at all times.
+    /// Leaves out the lists of an inventory, for which stop and start leave room at all times. The
+    /// inventory itself stores what is left.
     pub(crate) fn leave_out(&mut self, requests: u64) {
         self.apart += requests;
+        self.left = None;
     }
 
     /// Returns how many requests were sent in this invocation.
@@ -89,8 +93,8 @@ impl Asked {
     }
 
     /// Stores what was sent, and what the provider says is left.
-    pub(crate) async fn end(mut self, context: Context<'_>, rate: Option<RateLimit>) {
+    pub(crate) async fn end(mut self, context: Context<'_>) {
         let sent = self.sent();
-        self.ledger.store(context, sent, rate).await;
+        self.ledger.store(context, sent, self.left).await;
     }
 }

@@ -104,7 +104,7 @@ pub(crate) async fn take_now(
             let trigger = InventoryTrigger::ByPerson;
             let take = take(context, budget, invoke, known, trigger, &mut covered, report);
             if let (_, Some(asked)) = take.await? {
-                asked.end(context, None).await;
+                asked.end(context).await;
             }
         }
     }

@@ -9,7 +9,6 @@ use domain::{
     AccountName, ResourceKind, ResourceRef, ScheduleName,
     hibernation::{HibernationState, SnapshotState},
     look::Look,
-    pacing::RateLimit,
     record::{Observed, Record},
     resource::Resource,
 };
@@ -280,8 +279,6 @@ struct Watch<'a> {
     is_first: bool,
     /// Whether something in flight may be looked at again.
     goes_on: bool,
-    /// What each account's latest look has shown of its rate limit.
-    rates: BTreeMap<AccountName, RateLimit>,
 }
 
 /// Reports whether what is in flight may end, or go on to its next part, within this invocation.
@@ -301,14 +298,13 @@ impl<'a> Watch<'a> {
             waiting: BTreeSet::new(),
             is_first: true,
             goes_on: false,
-            rates: BTreeMap::new(),
         }
     }
 
     /// Stores what this invocation has sent, and what the providers say is left.
-    async fn end(mut self) {
-        for (account, asked) in self.asked {
-            asked.end(self.context, self.rates.remove(&account)).await;
+    async fn end(self) {
+        for asked in self.asked.into_values() {
+            asked.end(self.context).await;
         }
     }
 
@@ -372,7 +368,11 @@ impl<'a> Watch<'a> {
             asked.note(context.clock.now());
         }
         for (round, rate) in rounds {
-            self.rates.extend(rate);
+            if let Some((account, rate)) = rate
+                && let Some(asked) = self.asked.get_mut(&account)
+            {
+                asked.left = Some(rate);
+            }
             report.outcomes.extend(round.outcomes);
             report.in_flight += round.in_flight;
             self.goes_on |= round.in_flight > 0 && may_change;
