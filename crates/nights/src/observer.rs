@@ -7,6 +7,7 @@ mod evaluator;
 mod history;
 mod machines;
 mod newer;
+mod order;
 mod pauses;
 mod requests;
 mod restored;

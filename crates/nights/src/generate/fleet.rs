@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use cloud_simulator::Act;
 use domain::{
-    AccountName, ResourceKind, ResourceRef, ScheduleName,
-    configuration::{Account, CloudAccount, Mode, Provider, Rule, Settings},
+    AccountName, GroupName, ResourceKind, ResourceRef, ScheduleName,
+    configuration::{Account, CloudAccount, Followed, Group, Mode, Provider, Rule, Settings},
 };
 use fastrand::Rng;
 use jiff::Timestamp;
@@ -180,6 +180,7 @@ impl Fleet {
                     _ if self.holds => 0,
                     _ => 25,
                 },
+                groups: if chance.u8(..3) == 0 { self.groups(chance) } else { BTreeMap::new() },
                 ..Settings::default()
             },
             accounts: BTreeMap::from([
@@ -188,6 +189,30 @@ impl Fleet {
             ]),
             schedules,
         }
+    }
+
+    /// Returns groups of kinds, of which each may follow those before it and one of their members.
+    fn groups(&self, chance: &mut Rng) -> BTreeMap<GroupName, Group> {
+        let kinds = ["database", "node-pool", "droplet", "server"];
+        let mut groups = BTreeMap::<GroupName, Group>::new();
+        for kind in kinds {
+            if chance.u8(..4) == 0 {
+                continue;
+            }
+            let earlier = groups.keys().filter(|_| chance.bool());
+            let mut after: Vec<_> = earlier.cloned().map(Followed::Group).collect();
+            let members = self.members.iter().map(|member| &member.reference);
+            let before =
+                members.filter(|one| groups.contains_key(&group_name(&one.kind().to_string())));
+            after.extend(before.take(1).filter(|_| chance.bool()).cloned().map(Followed::Resource));
+            let group = Group {
+                resources: vec![format!("*/{kind}/*").parse().expect("a pattern")],
+                after,
+                wait: format!("{}m", chance.u8(3..9)).parse().expect("a time"),
+            };
+            groups.insert(group_name(kind), group);
+        }
+        groups
     }
 
     /// Returns a word that opts in or out, mostly in. `None` if there is no word.
@@ -243,6 +268,10 @@ impl Fleet {
 
 fn parsed(name: &str) -> AccountName {
     name.parse().expect("an account's name")
+}
+
+fn group_name(kind: &str) -> GroupName {
+    kind.parse().expect("a group's name")
 }
 
 fn account(mode: Mode, provider: Provider, variable: &str, accept_new_prices: bool) -> Account {

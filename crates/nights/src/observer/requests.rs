@@ -78,6 +78,7 @@ impl State {
         self.check_permit(&resource, path, by);
         self.check_not_newer(&resource, path);
         self.check_shared(&resource, path);
+        self.check_order(&resource, path);
         self.check_membership(&resource, path);
         self.check_kept(&resource, path);
         self.check_paused(&resource, path);

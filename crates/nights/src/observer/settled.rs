@@ -314,7 +314,7 @@ fn is_early(record: &Record, rule: &Rule, now: Timestamp) -> bool {
 
 /// Returns what a schedule wants at an instant, and since when: at least since the beginning of the
 /// time that is considered.
-fn wanted_by(rule: &Rule, at: Timestamp) -> Option<Turn> {
+pub(super) fn wanted_by(rule: &Rule, at: Timestamp) -> Option<Turn> {
     evaluator::turns(rule.schedule.definition(), at - CONSIDERED, at).pop()
 }
 
