@@ -86,7 +86,7 @@ fn check_storable(configuration: &domain::configuration::Configuration) {
         schedule: name.clone(),
         rule: Box::new(rule.clone()),
     });
-    let settings = ConfigurationItem::Settings(configuration.settings.clone());
+    let settings = ConfigurationItem::Settings(Box::new(configuration.settings.clone()));
     for part in rules.chain([settings]) {
         let item = part.in_generation(configuration.generation).to_item();
         let item = item.expect("a schedule can be stored");

@@ -222,7 +222,7 @@ impl Store {
             if !accounts.is_empty() {
                 continue;
             }
-            let settings = ConfigurationItem::Settings(settings.clone());
+            let settings = ConfigurationItem::Settings(Box::new(settings.clone()));
             let item = settings.in_generation(generation).to_item()?;
             let put = Expected::nothing().put(&self.tables.schedules, item);
             if self.write("write the configuration", put).await?.is_none() {

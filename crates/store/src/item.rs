@@ -219,7 +219,7 @@ where
 #[serde(rename_all = "lowercase")]
 pub enum ConfigurationItem {
     /// The settings of the whole service.
-    Settings(Settings),
+    Settings(Box<Settings>),
     Schedule {
         schedule: ScheduleName,
         rule: Box<Rule>,

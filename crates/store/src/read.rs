@@ -133,7 +133,7 @@ impl Reader {
         }
         for item in items {
             match whole(item, ConfigurationPart::of_item)?.body {
-                ConfigurationItem::Settings(settings) => configuration.settings = settings,
+                ConfigurationItem::Settings(settings) => configuration.settings = *settings,
                 ConfigurationItem::Schedule { schedule, rule } => {
                     configuration.schedules.insert(schedule, *rule);
                 }

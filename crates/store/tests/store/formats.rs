@@ -66,7 +66,7 @@ const FIRST: [Kind; 13] = [
         assert_eq!(LogEntry::of_item(item).unwrap(), log_entry());
     }),
     ("settings", |item| match ConfigurationPart::of_item(item).unwrap().body {
-        ConfigurationItem::Settings(read) => assert_eq!(read, settings()),
+        ConfigurationItem::Settings(read) => assert_eq!(*read, settings()),
         ConfigurationItem::Schedule { schedule, .. } => panic!("{schedule} is no settings"),
     }),
     ("schedule", |item| match ConfigurationPart::of_item(item).unwrap().body {

@@ -639,10 +639,10 @@ fn the_forms_of_overrides() {
 fn the_form_of_the_settings() {
     let settings =
         Settings { protect: vec!["name:*prod*".parse().unwrap()], ..Settings::default() };
-    let one = ConfigurationItem::Settings(settings.clone());
+    let one = ConfigurationItem::Settings(Box::new(settings.clone()));
     let item = one.in_generation(Generation(3)).to_item().unwrap();
     match ConfigurationPart::of_item(item.clone()).unwrap().body {
-        ConfigurationItem::Settings(read) => assert_eq!(read, settings),
+        ConfigurationItem::Settings(read) => assert_eq!(*read, settings),
         ConfigurationItem::Schedule { schedule, .. } => panic!("{schedule} is not the settings"),
     }
     assert_snapshot!(shown(&item), @r#"
