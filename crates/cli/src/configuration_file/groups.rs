@@ -32,15 +32,16 @@ pub(super) fn read(root: &Field) -> BTreeMap<GroupName, Group> {
         }
     }
     if let Some(path) = Graph::of(&read).cycle() {
-        let names: Vec<_> = path.iter().map(ToString::to_string).collect();
+        let cycle: Vec<_> = path.iter().map(ToString::to_string).collect();
         let lists = |(_, group): &(&GroupName, &Group)| group.after.contains(path[1]);
         let listing = read.iter().find(lists).map(|(name, _)| name.as_str());
-        let place = named.iter().find(|(_, field)| Some(field.key) == listing);
         let message = format!(
             "is a cycle, {}: none could start first; take one of them out of another's `after`",
-            names.join(" after ")
+            cycle.join(" after ")
         );
-        place.iter().for_each(|(_, field)| field.refuse("after", &message));
+        if let Some((_, field)) = named.iter().find(|(_, field)| Some(field.key) == listing) {
+            field.refuse("after", &message);
+        }
     }
     read
 }

@@ -125,16 +125,14 @@ impl Batch<'_> {
         };
         let plan_context = self.plan_context();
         // Reading the log and the plans took longer than a look is good for.
-        match ObservationError::too_old(look, plan_context.now) {
-            Some(too_old) => Err(too_old),
-            None => {
-                let mut plan = plan(self.direction, record, seen, plan_context);
-                if let (Plan::Send(send), Decision::Act(due)) = (&mut plan, &verdict.decision) {
-                    send.events.extend(self.order_not_kept(record, due, plan_context.now));
-                }
-                Ok(plan)
-            }
+        if let Some(too_old) = ObservationError::too_old(look, plan_context.now) {
+            return Err(too_old);
         }
+        let mut plan = plan(self.direction, record, seen, plan_context);
+        if let (Plan::Send(send), Decision::Act(due)) = (&mut plan, &verdict.decision) {
+            send.events.extend(self.order_not_kept(record, due, plan_context.now));
+        }
+        Ok(plan)
     }
 
     /// Returns the event for a record that goes before what is to go first.

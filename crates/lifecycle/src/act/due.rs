@@ -64,7 +64,7 @@ pub(crate) async fn act_within(
     let needed: Vec<_> = needed.collect();
     let others = context.store.in_order_with(&needed, &in_force).await?;
     let order = Order::of(&others, rules);
-    for (account, records) in by_account(needed.into_iter()) {
+    for (account, records) in by_account(needed) {
         let batch = Batch {
             context,
             budget,
