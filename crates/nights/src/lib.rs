@@ -22,6 +22,7 @@ pub mod run;
 mod service;
 pub mod shrink;
 mod ssh_host;
+mod ssh_keys;
 mod tables;
 mod trace;
 

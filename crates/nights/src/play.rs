@@ -31,7 +31,8 @@ use crate::{
     night::{EventKind, Function, Night, NightEvent, Setup},
     observer::Observer,
     service::{Container, Containers, Invocations, TokenVault, Trigger},
-    ssh_host::{self, SshHost},
+    ssh_host::SshHost,
+    ssh_keys,
     tables::{self, Engine},
     trace::{Actor, Trace},
 };
@@ -138,7 +139,7 @@ impl<'n> Simulation<'n> {
             let account = match account {
                 Account::Cloud(account) => account,
                 Account::Ssh(ssh) => {
-                    for (at, key) in ssh_host::keys(&ssh.login) {
+                    for (at, key) in ssh_keys::of_account(&ssh.login) {
                         tokens.put(at, key);
                     }
                     continue;

@@ -11,16 +11,12 @@ use std::{
 
 use domain::{
     AccountName, MachineName, ResourceId, ResourceRef,
-    configuration::{Account, TokenReference},
-    ssh::{Host, HostKeys, SshLogin},
+    configuration::Account,
+    ssh::{Host, SshLogin},
 };
 use provider::Stream;
 use russh::{
     Channel, ChannelId, Disconnect, Preferred, Sig, kex,
-    keys::{
-        PrivateKey, PublicKey,
-        ssh_key::{LineEnding, private::Ed25519Keypair},
-    },
     server::{
         Auth, ChannelOpenHandle, Config, Handle, Handler, Msg, PublicKeyOffer, Session,
         VerifiedPublicKey,
@@ -37,16 +33,11 @@ use crate::{
     machines::{Machines, Purpose},
     night::{Fault, Setup},
     observer::Observer,
+    ssh_keys::Key,
 };
 
 /// The capacity of a pipe, larger than anything that either side sends at once.
 const PIPE: usize = 64 * 1024;
-
-/// The seeds of the keys, which are the same in each night.
-const HOST_KEY: u8 = 1;
-const ANOTHER_HOST_KEY: u8 = 2;
-const CHANGE_KEY: u8 = 3;
-const READ_KEY: u8 = 4;
 
 /// The one key exchange that the host offers, which takes little time.
 const KEX: &[kex::Name] = &[kex::CURVE25519, kex::EXTENSION_OPENSSH_STRICT_KEX_AS_SERVER];
@@ -79,31 +70,9 @@ struct Caller {
     waker: Waker,
 }
 
-/// Returns the host's keys, for the configuration.
-pub(crate) fn host_keys() -> HostKeys {
-    let line = public(HOST_KEY).to_openssh().expect("a public key");
-    let keys = serde_json::json!([line]);
-    serde_json::from_value(keys).expect("a line of a public key")
-}
-
-/// Returns the private keys of an account, with where they are stored.
-pub(crate) fn keys(login: &SshLogin) -> Vec<(TokenReference, String)> {
-    let text = |seed| private(seed).to_openssh(LineEnding::LF).expect("a private key").to_string();
-    let read_key = login.read_key.iter().map(|at| (at.clone(), text(READ_KEY)));
-    read_key.chain([(login.key.clone(), text(CHANGE_KEY))]).collect()
-}
-
-fn private(seed: u8) -> PrivateKey {
-    PrivateKey::from(Ed25519Keypair::from_seed(&[seed; 32]))
-}
-
-fn public(seed: u8) -> PublicKey {
-    private(seed).public_key().clone()
-}
-
-fn config(host_key: u8) -> Arc<Config> {
+fn config(host_key: Key) -> Arc<Config> {
     Arc::new(Config {
-        keys: vec![private(host_key)],
+        keys: vec![host_key.private()],
         preferred: Preferred { kex: Cow::Borrowed(KEX), ..Preferred::default() },
         ..Config::default()
     })
@@ -123,7 +92,7 @@ impl SshHost {
             Account::Ssh(ssh) => Some((name.clone(), ssh.login.clone())),
             Account::Cloud(_) => None,
         })?;
-        let (config, config_with_another_key) = (config(HOST_KEY), config(ANOTHER_HOST_KEY));
+        let (config, config_with_another_key) = (config(Key::Host), config(Key::AnotherHost));
         Some(Self(Arc::new(Shared {
             time,
             faults,
@@ -413,9 +382,9 @@ impl Handler for Visit {
         key: VerifiedPublicKey<'_>,
     ) -> Result<Auth, russh::Error> {
         self.heard("a user's name");
-        let is = |seed| key.public_key.key_data() == public(seed).key_data();
-        self.may_change = is(CHANGE_KEY);
-        let is_known = self.may_change || is(READ_KEY);
+        let is = |known: Key| key.public_key.key_data() == known.public().key_data();
+        self.may_change = is(Key::Change);
+        let is_known = self.may_change || is(Key::Read);
         let refuses_keys = self.fault == Some(Fault::TokenRefused);
         let is_accepted = is_known && !refuses_keys && user == self.host.0.login.user.as_str();
         Ok(if is_accepted { Auth::Accept } else { Auth::reject() })

@@ -17,7 +17,7 @@ use super::{edges_of, is_inspection, rough_times};
 use crate::{
     machines::Machine,
     night::{EventKind, Fault, Night, NightEvent, RequestKind, Setup},
-    ssh_host,
+    ssh_keys,
 };
 
 const LAB: u64 = 0x0061_206c_6162_0000;
@@ -132,7 +132,7 @@ fn account(chance: &mut Rng, machines: &Value) -> Account {
         "host": "jump.example.net",
         "user": "offhours",
         "key": "env:LAB",
-        "host_keys": ssh_host::host_keys(),
+        "host_keys": ssh_keys::host_keys(),
         "machines": machines,
     });
     if chance.bool() {
