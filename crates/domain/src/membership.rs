@@ -325,5 +325,15 @@ fn on_one_level(via: Via, names: BTreeSet<String>, configuration: &Configuration
     }
 }
 
+impl Record {
+    /// Returns the value of its tag `KEY:VALUE` or label `KEY=VALUE`, or else of its cluster's.
+    #[must_use]
+    pub fn tag_value(&self, key: &str) -> Option<&str> {
+        let cluster = self.cluster.iter().flat_map(|cluster| &cluster.tags);
+        let mut tags = self.tags.iter().chain(cluster);
+        tags.find_map(|tag| tag.strip_prefix(key)?.strip_prefix([':', '=']))
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,6 @@
-//! What the tags of a resource, or its labels, ask of Offhours, and whose it is.
+//! What the tags of a resource, or its labels, ask of Offhours.
 
 use std::collections::BTreeSet;
-
-use crate::record::Record;
 
 /// The tag or label that names a schedule.
 const TAG: &str = "offhours";
@@ -41,30 +39,4 @@ fn words(key: &str, tags: &BTreeSet<String>) -> BTreeSet<String> {
             its_key.eq_ignore_ascii_case(key).then(|| word.trim().to_ascii_lowercase())
         })
         .collect()
-}
-
-impl Record {
-    /// Returns the value of its tag `KEY:VALUE` or label `KEY=VALUE`, or else of its cluster's.
-    #[must_use]
-    pub fn tag_value(&self, key: &str) -> Option<&str> {
-        let cluster = self.cluster.iter().flat_map(|cluster| &cluster.tags);
-        let mut tags = self.tags.iter().chain(cluster);
-        tags.find_map(|tag| tag.strip_prefix(key)?.strip_prefix([':', '=']))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::tests::fixtures::droplet;
-
-    #[test]
-    fn a_value_is_that_of_its_own_tag_before_its_clusters() {
-        let record = droplet().in_cluster("k8s", &["team:data"]);
-        assert_eq!(record.tag_value("team"), Some("data"));
-        for own in ["team:web", "team=web"] {
-            let record = droplet().in_cluster("k8s", &["team:data"]).tagged(&["teams:x", own]);
-            assert_eq!(record.tag_value("team"), Some("web"));
-        }
-        assert_eq!(droplet().tagged(&["team"]).tag_value("team"), None);
-    }
 }

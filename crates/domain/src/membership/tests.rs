@@ -260,3 +260,14 @@ fn a_plan_to_stop_on_makes_nothing_join_and_opts_nothing_out() {
         check(&world(), &both, &member("office", Via::Tag));
     }
 }
+
+#[test]
+fn a_value_is_that_of_its_own_tag_before_its_clusters() {
+    let record = droplet().in_cluster("k8s", &["team:data"]);
+    assert_eq!(record.tag_value("team"), Some("data"));
+    for own in ["team:web", "team=web"] {
+        let record = droplet().in_cluster("k8s", &["team:data"]).tagged(&["teams:x", own]);
+        assert_eq!(record.tag_value("team"), Some("web"));
+    }
+    assert_eq!(droplet().tagged(&["team"]).tag_value("team"), None);
+}
