@@ -80,6 +80,7 @@ const OUTCOMES: &str = r#"[
     {"event": "refused", "direction": "start", "cause": "override-ended",
      "reason": {"what": "no capacity"}},
     {"event": "stuck", "direction": "stop", "cause": "schedule", "reason": "not seen"},
+    {"event": "order-not-kept", "direction": "start", "reason": "orders (starting, 15m)"},
     {"event": "orphaned"},
     {"event": "conflict", "reason": "conflict: office and night both name it by its own tag"},
     {"event": "held", "count": 2, "resources": [
