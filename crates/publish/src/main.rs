@@ -46,7 +46,9 @@ impl Function for Publish {
         let published = publish::handle(&self.store, &self.bucket, self.clock.now()).await;
         published.map_err(|error| match error {
             publish::Error::Bucket(_) => lambda::failed("BucketFailed", &error),
-            _ => lambda::failed("StoreFailed", &error),
+            publish::Error::Store(_) | publish::Error::History(_) | publish::Error::Csv(_) => {
+                lambda::failed("StoreFailed", &error)
+            }
         })
     }
 }
