@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
+from deploy import FUNCTIONS
 from rehearsal import stack
 
 CLOUDS = "http://127.0.0.1:8100"
@@ -23,7 +24,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_functions_run_on_the_processor_they_were_built_for(
     built: Path, architecture: str, machine: int
 ) -> None:
-    for short in stack.FUNCTIONS:
+    for short in FUNCTIONS:
         (built / short).mkdir()
         # The header of a 64-bit ELF program.
         head = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HH", 2, machine)
