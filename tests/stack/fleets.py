@@ -43,6 +43,13 @@ poweron = "1s"
 )
 """One resource for each way to a provider; all of them act at once."""
 
+ORDER = """
+[groups.last]
+resources = ["name:*"]
+after = ["do-main/droplet/1"]
+"""
+"""All go after a Droplet that does not exist, so that nothing waits, and all records are read."""
+
 DEAF = """
 [[servers]]
 id = 43

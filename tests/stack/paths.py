@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fleets import DATABASE, DEAF, DEAF_SERVER, DROPLET, SERVER
+from fleets import DATABASE, DEAF, DEAF_SERVER, DROPLET, ORDER, SERVER
 from inbox import Inbox
 from rehearsal.command import Offhours
 from rehearsal.examples import standing
@@ -62,7 +62,7 @@ class Walker:
     def apply(self, desired: str) -> None:
         """Applies a configuration under which everything should be stopped, or running."""
         path = self.directory / f"{desired}.toml"
-        path.write_text(standing(desired))
+        path.write_text(standing(desired) + ORDER)
         done = self.offhours.run("apply", "--config", str(path), "--yes")
         require(done.returncode == 0, f"apply: {done.stderr}")
 
