@@ -129,7 +129,7 @@ impl View {
 
     /// Shows that a stop is announced, or called off.
     pub fn show_notice(&mut self, notice: &StopNotice) -> anyhow::Result<()> {
-        let line = format!("{}  {notice}", self.clock(notice.at));
+        let line = self.notice_line(notice);
         let json = if notice.is_called_off() {
             EdgeLine::StopCalledOff(notice.clone())
         } else {
@@ -192,6 +192,17 @@ impl View {
     }
 
     /// Like [`Self::line`], for a schedule's edge.
+    fn notice_line(&self, notice: &StopNotice) -> String {
+        let (when, edge) = (self.clock(notice.at), self.clock(notice.edge));
+        let schedule = format!("{}:", notice.schedule);
+        let what = if notice.is_called_off() {
+            format!("nothing stops {edge} after all")
+        } else {
+            format!("{} {edge}: {}", notice.counted(), notice.named())
+        };
+        format!("{when}  {schedule:<NAME_WIDTH$}  {what}")
+    }
+
     fn digest_line(&self, digest: &Digest) -> String {
         let when = self.clock(digest.at);
         let schedule = format!("{}:", digest.schedule);

@@ -83,6 +83,22 @@ impl StopNotice {
     pub fn is_called_off(&self) -> bool {
         self.count == 0
     }
+
+    /// `1 resource stops`, `2 resources stop`.
+    #[must_use]
+    pub fn counted(&self) -> String {
+        let verb = if self.count == 1 { "resource stops" } else { "resources stop" };
+        format!("{} {verb}", self.count)
+    }
+
+    /// The names of the first resources, and how many more there are.
+    #[must_use]
+    pub fn named(&self) -> String {
+        let names: Vec<_> = self.resources.iter().take(NAMED).map(|one| &*one.name).collect();
+        let more = self.count.saturating_sub(names.len());
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        names.join(", ") + &more
+    }
 }
 
 /// Returns what will be stopped after `now` and within the notice period of its schedule, by the
@@ -167,20 +183,15 @@ fn next_stop(
 /// One line for people, by the schedule's zone.
 impl fmt::Display for StopNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { schedule, count, .. } = self;
+        let schedule = &self.schedule;
         let clock = |at| in_zone(at, &self.timezone, self.at);
         let edge = clock(self.edge);
         if self.is_called_off() {
             return write!(f, "{schedule}: nothing stops {edge} after all");
         }
-        let noun = if *count == 1 { "resource stops" } else { "resources stop" };
         let start = self.next_start_at.map(|at| format!(", until {}", clock(at)));
-        let names: Vec<_> = self.resources.iter().take(NAMED).map(|one| &*one.name).collect();
-        let more = count.saturating_sub(names.len());
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        let (start, names, keep) =
-            (start.unwrap_or_default(), names.join(", "), self.keep.join(", "));
-        write!(f, "{schedule}: {count} {noun} {edge}{start}: {names}{more}; {keep}")
+        let (start, keep) = (start.unwrap_or_default(), self.keep.join(", "));
+        write!(f, "{schedule}: {} {edge}{start}: {}; {keep}", self.counted(), self.named())
     }
 }
 
