@@ -453,7 +453,7 @@ impl Event {
             Self::Conflict { .. } => class(Warning, Unrelated, &[Metric::Conflicts])
                 .published(EventType::ResourceInConflict),
             Self::Postponed { token_refused, repeated, .. } => postponed(*token_refused, *repeated),
-            // Whoever gives a command reads it in the answer.
+            // The answer to a command says it to the person who gave it.
             Self::OrderNotKept { commanded: true, .. } => class(Warning, Unrelated, &[]),
             Self::OrderNotKept { commanded: false, .. } => {
                 class(Warning, Unrelated, &[]).published(EventType::OrderNotKept)
