@@ -171,8 +171,10 @@ pub enum LoginError {
          allow_private_hosts = true"
     )]
     PrivateProbe,
-    /// A machine that could never be seen running or stopped.
-    #[error("has neither `status` nor `probe`: add one, or the machine can never be seen stopped")]
+    /// A machine that could never be seen stopped, and so never be started again.
+    #[error(
+        "can never be seen stopped: add `status`, or a `probe` and unreachable_means = \"stopped\""
+    )]
     Unseen,
 }
 
@@ -186,12 +188,14 @@ impl SshLogin {
             return Err(LoginError::PrivateHost);
         }
         for machine in self.machines.values() {
-            match &machine.probe {
-                Some(probe) if !self.allow_private_hosts && probe.host.is_private() => {
-                    return Err(LoginError::PrivateProbe);
-                }
-                None if machine.status.is_none() => return Err(LoginError::Unseen),
-                Some(_) | None => {}
+            let private = |probe: &Endpoint| probe.host.is_private();
+            if !self.allow_private_hosts && machine.probe.as_ref().is_some_and(private) {
+                return Err(LoginError::PrivateProbe);
+            }
+            let silence_counts =
+                machine.probe.is_some() && machine.unreachable_means == Unreachable::Stopped;
+            if machine.status.is_none() && !silence_counts {
+                return Err(LoginError::Unseen);
             }
         }
         Ok(())

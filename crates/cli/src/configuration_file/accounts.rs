@@ -9,7 +9,7 @@ use domain::{
     AccountName, MachineName,
     configuration::{Account, AccountKind, CloudAccount, Location, Provider, Ssh, SshAccount},
     provider::Facts,
-    ssh::{Endpoint, Host, LoginError, SshLogin, SshMachine},
+    ssh::{Endpoint, Host, LoginError, SshLogin, SshMachine, Unreachable},
     text::{LONGEST_TAG, one_line},
 };
 use provider::Base;
@@ -154,7 +154,9 @@ fn over_ssh(field: &Field) -> Option<Account> {
 }
 
 fn machine(field: &Field, may_be_private: bool) -> Option<SshMachine> {
-    if field.field("status").is_none() && field.field("probe").is_none() {
+    let silence_counts = field.field("probe").is_some()
+        && field.get("unreachable_means") == Some(Unreachable::Stopped);
+    if field.field("status").is_none() && !silence_counts {
         field.error(LoginError::Unseen);
     }
     if !may_be_private && field.get("probe").is_some_and(|at: Endpoint| at.host.is_private()) {

@@ -774,7 +774,7 @@ tags = ["", 5, "a\u200B"]
     x.toml:8: accounts.lab.host_keys[0]: host key after another word: write the line without the host's name, from `ssh-ed25519` on
     x.toml:9: accounts.lab.command_timeout: `90s` is out of range: expected 100ms to 60s
     x.toml:10: accounts.lab.output_limit: invalid size `1MB`: write a whole number and B or KiB, such as 4KiB
-    x.toml:11: accounts.lab.machines.Build: has neither `status` nor `probe`: add one, or the machine can never be seen stopped
+    x.toml:11: accounts.lab.machines.Build: can never be seen stopped: add `status`, or a `probe` and unreachable_means = "stopped"
     x.toml:11: accounts.lab.machines.Build: invalid name `Build`: expected 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends
     x.toml:12: accounts.lab.machines.Build.start: command with a newline or another control character: write one line of plain text
     x.toml:13: accounts.lab.machines.Build.stop: empty command: write the command that the host is to run

@@ -208,7 +208,10 @@ fn a_machine_that_could_never_be_seen_is_refused() {
     machine.as_object_mut().unwrap().remove("status");
     assert_eq!(read(&login).check(), Err(LoginError::Unseen));
     login["machines"]["build-01"]["probe"] = json!("10.0.0.9:22");
-    assert_eq!(read(&login).check(), Ok(()));
+    for (silence, expected) in [("stopped", Ok(())), ("unknown", Err(LoginError::Unseen))] {
+        login["machines"]["build-01"]["unreachable_means"] = json!(silence);
+        assert_eq!(read(&login).check(), expected, "{silence}");
+    }
 }
 
 #[test]

@@ -112,8 +112,9 @@ fn definition(chance: &mut Rng, name: &str, schedule: &str) -> Value {
     }
     if chance.u8(..3) == 0 {
         definition["probe"] = json!(format!("{name}.example.net:22"));
-        definition["unreachable_means"] = json!(if chance.bool() { "stopped" } else { "unknown" });
-        if chance.bool() {
+        let silence_counts = chance.bool();
+        definition["unreachable_means"] = json!(if silence_counts { "stopped" } else { "unknown" });
+        if silence_counts && chance.bool() {
             definition.as_object_mut().expect("an object").remove("status");
         }
     }
