@@ -422,23 +422,14 @@ async fn list(
     configuration: &Configuration,
     records: &[Record],
 ) -> Result<(Client, Listed), ObservationError> {
+    // Read again each time: a token that was replaced may work as before, for another project.
+    context.providers.forget(account);
     let client = context.providers.client(account, configuration).await;
     let client = client.map_err(|error| ObservationError::from(&error))?;
     let listed = look::list(&client, budget, kinds(account, configuration)).await;
-    let listed = listed.map_err(|error| {
-        let failure = ObservationError::from(&error);
-        if failure.token_refused() {
-            context.providers.forget(account);
-        }
-        failure
-    })?;
-    if listed.unread.iter().any(|one| one.error.is_about_token()) {
-        context.providers.forget(account);
-    }
+    let listed = listed.map_err(|error| ObservationError::from(&error))?;
     let is_cloud = configuration.accounts[account].cloud().is_some();
     if is_cloud && Box::pin(all_vanished(&client, budget, records, &listed)).await? {
-        // A token of another project is never refused, and its own may be in its place by now.
-        context.providers.forget(account);
         return Err(ObservationError::of(ALL_VANISHED));
     }
     Ok((client, listed))
