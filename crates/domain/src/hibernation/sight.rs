@@ -136,6 +136,8 @@ pub enum HibernationState<'a> {
 pub enum Unrecorded<'a> {
     Snapshot(&'a SeenSnapshot),
     Machine(&'a ObservedMachine),
+    /// The deletion of the machine that a snapshot holds.
+    Deletion(&'a SeenSnapshot),
 }
 
 impl Sight {
@@ -219,7 +221,23 @@ impl Sight {
         };
         let snapshot = self.snapshots.iter().find(is_new);
         let machine = machine.map(Unrecorded::Machine);
-        machine.or_else(|| snapshot.map(Unrecorded::Snapshot))
+        let known = machine.or_else(|| snapshot.map(Unrecorded::Snapshot));
+        known.or_else(|| self.only_copy(hibernation).map(Unrecorded::Deletion))
+    }
+
+    /// Returns a whole snapshot of the machine that is missing and that we did not delete. A person
+    /// may have deleted it, or we did after the record was backed up.
+    fn only_copy(&self, hibernation: &Hibernation) -> Option<&SeenSnapshot> {
+        let is_kept = |one: &KeptSnapshot| {
+            Some(&one.from) == hibernation.present.as_ref() && one.remove_asked_at.is_none()
+        };
+        let mut snapshots = self.snapshots.iter();
+        snapshots.find(|one| {
+            let kept = one.mark.as_ref().and_then(|mark| hibernation.snapshot(mark));
+            one.state == SnapshotState::Available
+                && !hibernation.may_be_hibernated()
+                && kept.is_some_and(is_kept)
+        })
     }
 
     /// Reports whether our deletion is seen: the machine is gone and its snapshot is there, so this
