@@ -123,8 +123,8 @@ impl State {
         self.check_account(resource, what);
         self.check_shared(resource, what);
         self.check_paused(resource, what);
-        self.check_purpose(resource, purpose, what);
         self.check_tries(resource, purpose, what);
+        self.check_purpose(resource, purpose, what);
     }
 
     /// Checks that a command is the one that the record's request names, and that the power is not
@@ -161,7 +161,7 @@ impl State {
         }
     }
 
-    /// Checks that a stop that fails is not tried again forever.
+    /// Checks that a stop without effect is not tried again forever.
     fn check_tries(&mut self, resource: &ResourceRef, purpose: Purpose, what: &str) {
         let now = self.time.now();
         let deadline = self.configured_machine(resource).map(|(_, machine)| machine.stop_deadline);
@@ -171,7 +171,11 @@ impl State {
             return;
         };
         let deadline = SignedDuration::try_from(deadline.get()).unwrap_or_default();
-        if purpose == Purpose::Stop && now.duration_since(began) > deadline + TRIED_AGAIN {
+        // What a host that refuses every login was never sent has no deadline.
+        let stopped_at = self.resources.get(resource).and_then(|tracked| tracked.stopped_at);
+        let was_sent = stopped_at.is_some_and(|at| at >= began);
+        let is_over = now.duration_since(began) > deadline + TRIED_AGAIN;
+        if purpose == Purpose::Stop && was_sent && is_over {
             self.violated(format!("{what} is still tried, and its deadline began at {began}"));
         }
     }
@@ -207,12 +211,18 @@ impl State {
 
     /// Reports whether a stop may have ended by silence that its account takes for off.
     pub(super) fn is_silent(&self, entry: &HistoryEntry) -> bool {
-        let Some((name, machine)) = self.configured_machine(&entry.reference) else {
+        let ResourceId::Machine(name) = &entry.reference.id else {
             return false;
         };
-        let means_off = machine.unreachable_means == Unreachable::Stopped;
         let was_cut_off = self.machines.is_cut_off(name, entry.finished_at);
-        means_off && was_cut_off && entry.direction == Direction::Stop
+        let stops = entry.direction == Direction::Stop;
+        stops && was_cut_off && self.silence_means_off(&entry.reference)
+    }
+
+    /// Reports whether a machine counts as off while it does not answer.
+    pub(super) fn silence_means_off(&self, reference: &ResourceRef) -> bool {
+        let configured = self.configured_machine(reference);
+        configured.is_some_and(|(_, one)| one.unreachable_means == Unreachable::Stopped)
     }
 
     /// Checks that every configured machine has a record: a large account is listed, too.

@@ -173,10 +173,14 @@ impl State {
             return None;
         }
         let tracked = self.resources.get(reference)?;
-        let by_person = tracked.person_at.max(tracked.commanded_at);
         let direction = Direction::towards(desired);
         let handled_from = self.handled_from(reference, direction, since);
-        let left_alone = by_person.is_some_and(|at| at + settle_time > handled_from);
+        // A machine whose silence means off seems to be started by a person when it answers again.
+        let heard_again = tracked.cut_off_at.filter(|_| self.silence_means_off(reference));
+        let by_person = tracked.person_at.max(heard_again);
+        // A command counts from when it was given, also where a pause puts off an earlier edge.
+        let left_alone = by_person.is_some_and(|at| at + settle_time > handled_from)
+            || tracked.commanded_at.is_some_and(|at| at + settle_time > since);
         let retained = tracked.retained && desired == Desired::Stopped;
         let edge = since;
         let restored_at = tracked.restored_at.unwrap_or(since);
@@ -286,8 +290,14 @@ impl State {
         };
         let turns = overrides.iter().flat_map(turns).flatten();
         let latest_turn = turns.filter(|at| *at <= now).max();
-        // An edge of the schedule changes nothing while an override stands.
-        let is_masked = overrides.iter().any(|one| stands(one, edge_at));
+        // An edge of the schedule changes nothing while an override stands, and a start none that
+        // begins before such an override has ended.
+        let lead = record.and_then(most_lead).unwrap_or_default();
+        let leads = |one: &Override| {
+            let starts = [Some(one.desired), by_schedule] == [Some(Desired::Running); 2];
+            starts && one.set_at <= edge_at && edge_at <= one.ends_at + lead
+        };
+        let is_masked = overrides.iter().any(|one| stands(one, edge_at) || leads(one));
         let edge_at = (!is_masked).then_some(edge_at);
         let since = edge_at.max(latest_turn)?;
         Some((desired, since))
@@ -303,13 +313,16 @@ fn is_left_running(record: &Record) -> bool {
 
 /// Reports whether it is time to recreate a machine for an upcoming start.
 fn is_early(record: &Record, rule: &Rule, now: Timestamp) -> bool {
-    let kept = record.hibernation.as_deref();
-    let lead = kept.and_then(|kept| kept.lead);
-    // However long its start takes, it begins at most this long before its edge.
-    lead.is_some_and(|lead| {
-        let soon = wanted_by(rule, now + lead.min(MOST_LEAD));
+    most_lead(record).is_some_and(|lead| {
+        let soon = wanted_by(rule, now + lead);
         soon.is_some_and(|(_, desired)| desired == Some(Desired::Running))
     })
+}
+
+/// Returns how long before its edge the next start may begin.
+fn most_lead(record: &Record) -> Option<SignedDuration> {
+    let kept = record.hibernation.as_deref();
+    Some(kept?.lead?.min(MOST_LEAD))
 }
 
 /// Returns what a schedule wants at an instant, and since when: at least since the beginning of the

@@ -201,6 +201,10 @@ impl State {
     pub(super) fn until_differs(&self, record: &Record, now: Timestamp) -> Option<String> {
         let tracked = self.resources.get(&record.reference)?;
         self.state_of(&record.reference)?;
+        // A machine that is still being made is not listed as the one that it becomes.
+        if record.present().is_none() {
+            return None;
+        }
         let recorded = |text: &str| {
             record.until_tags.iter().any(|tag| tag.text == text && tag.gone_at.is_none())
         };
