@@ -169,7 +169,8 @@ fn a_machine_that_takes_the_place_of_one_is_noticed() {
             world.simulator().create(&new).unwrap();
         }
         let minutes = requests_until(&world, monday("23:00:30")).await;
-        assert!(minutes.values().sum::<usize>() <= 2 * (4 + 8), "{minutes:?}");
+        // The first one makes sure, by a list of snapshots, that this is not another project.
+        assert!(minutes.values().sum::<usize>() <= 2 * (4 + 8) + 1, "{minutes:?}");
         // A Droplet's name is not unique: another one with it is no obstacle.
         let free = world.record(&droplet(1001)).await;
         assert_eq!(free.hibernation_problem(), None);

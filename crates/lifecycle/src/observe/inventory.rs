@@ -472,7 +472,7 @@ fn keep_tags(records: &[Record], looks: &mut [Look]) {
 }
 
 /// Reports whether an account seems to have lost all of its resources at once: the list shows none
-/// that is recorded, and each answers 404.
+/// that is recorded, each answers 404, and no snapshot of a hibernated one is there.
 async fn all_vanished(
     client: &Client,
     budget: Budget<'_>,
@@ -480,15 +480,19 @@ async fn all_vanished(
     listed: &Listed,
 ) -> Result<bool, ObservationError> {
     let unread: BTreeSet<_> = listed.unread_kinds().map(|(kind, _)| kind).collect();
-    let listed: HashSet<_> = listed.looks.iter().map(|look| &look.resource.id).collect();
-    // Without its machine, a hibernated resource is in no list.
+    let ids: HashSet<_> = listed.looks.iter().map(|look| &look.resource.id).collect();
     let expected = records.iter().filter(|record| {
-        let is_gone = matches!(record.phase, Phase::Gone { .. });
-        !is_gone && Reads::of(record).sight != Sighted::Always && !unread.contains(&record.kind())
+        !matches!(record.phase, Phase::Gone { .. }) && !unread.contains(&record.kind())
     });
     let expected: Vec<_> = expected.collect();
-    let is_listed = |record: &&Record| record.present().is_some_and(|id| listed.contains(id));
-    if expected.is_empty() || expected.iter().any(is_listed) {
+    if expected.iter().filter_map(|record| record.present()).any(|id| ids.contains(id)) {
+        return Ok(false);
+    }
+    // Without its machine, a hibernated resource is in no list.
+    let is_hidden = |record: &&Record| Reads::of(record).sight == Sighted::Always;
+    let (hidden, expected): (Vec<_>, Vec<_>) = expected.into_iter().partition(is_hidden);
+    // With nothing listed, there is nothing to act on that may be another project's.
+    if expected.is_empty() && (hidden.is_empty() || listed.looks.is_empty()) {
         return Ok(false);
     }
     for record in expected {
@@ -496,7 +500,14 @@ async fn all_vanished(
             return Ok(false);
         }
     }
-    Ok(true)
+    if hidden.is_empty() {
+        return Ok(true);
+    }
+    let snapshots = look::snapshots(client, budget).await?;
+    let is_lost = |record: &Record| {
+        snapshots.of_machine(&record.reference.id, record.hibernation.as_deref()).is_empty()
+    };
+    Ok(hidden.into_iter().all(is_lost))
 }
 
 /// Returns the resources whose records cannot be read, by their keys.
