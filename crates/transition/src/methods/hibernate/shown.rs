@@ -83,10 +83,9 @@ pub fn problem(state: HibernationState<'_>) -> String {
         HibernationState::Outdated(Unrecorded::Machine(machine)) => {
             format!("{OLDER}: {} is not in it", machine.resource.id)
         }
-        HibernationState::Outdated(Unrecorded::Deletion(snapshot)) => format!(
-            "{OLDER}, or a person deleted the machine that snapshot {} holds",
-            snapshot.id
-        ),
+        HibernationState::Outdated(Unrecorded::Deletion(snapshot)) => {
+            format!("{OLDER}, or a person deleted the machine that snapshot {} holds", snapshot.id)
+        }
         HibernationState::Present(_)
         | HibernationState::Hibernated(_)
         | HibernationState::BeingCreated(_)
