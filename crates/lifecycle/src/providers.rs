@@ -170,6 +170,14 @@ impl Providers {
         }
     }
 
+    /// Has the token of an account read again for the next client. One that is the same leads to
+    /// the same client, which knows what is left of the account's rate limit.
+    pub(crate) fn read_again(&self, name: &AccountName) {
+        if let Some(known) = self.lock().get(&(name.clone(), self.access)) {
+            self.tokens.forget(self.access.secret_of(&known.account));
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Clients> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -422,8 +422,8 @@ async fn list(
     configuration: &Configuration,
     records: &[Record],
 ) -> Result<(Client, Listed), ObservationError> {
-    // Read again each time: a token that was replaced may work as before, for another project.
-    context.providers.forget(account);
+    // A token that was replaced may work as before, for another project.
+    context.providers.read_again(account);
     let client = context.providers.client(account, configuration).await;
     let client = client.map_err(|error| ObservationError::from(&error))?;
     let listed = look::list(&client, budget, kinds(account, configuration)).await;
