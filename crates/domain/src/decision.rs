@@ -626,6 +626,16 @@ pub fn pause_of<'a>(
     active_pause(subject, &membership, rules, direction, now).filter(|_| !is_excluded)
 }
 
+/// Iterates over the pauses of a resource, in force or not.
+pub fn pauses_of<'a>(
+    record: &Record,
+    membership: &Membership,
+    rules: Rules<'a>,
+) -> impl Iterator<Item = &'a Pause> {
+    // Each pause bars stops.
+    pauses(Subject::recorded(record), membership, rules, Direction::Stop)
+}
+
 /// Returns when the latest pause ended that kept requests in this direction from being sent to a
 /// resource.
 #[must_use]

@@ -28,6 +28,7 @@ struct Paths {
     overridden: String,
     running: String,
     stopped: String,
+    paused: String,
     ran: String,
     unclear: String,
     now: String,
@@ -46,6 +47,7 @@ pub(crate) fn strips(strips: &[Strip<'_>], now: Timestamp, text: &str, class: &s
         ("h", &paths.holiday),
         ("s", &paths.stopped),
         ("r", &paths.running),
+        ("p", &paths.paused),
         ("o", &paths.overridden),
         ("u", &paths.unclear),
         ("d", &paths.ran),
@@ -78,6 +80,9 @@ impl Paths {
                 Some(Desired::Stopped) => block(&mut self.stopped, across, (top + 22, 4)),
                 None => {}
             }
+        }
+        for (time, _) in &strip.pauses {
+            block(&mut self.paused, (x(time.from), x(time.until)), (top + 15, 3));
         }
         let bottom = top + 28 + RAN;
         for ran in &strip.ran {

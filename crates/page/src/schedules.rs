@@ -12,6 +12,7 @@ use report::{
     count,
     history::Period,
     money::hours_in_words,
+    pausing,
     strip::{Ran, Strip, around, days},
 };
 
@@ -46,7 +47,7 @@ fn legend() -> Markup {
     html! {
         p class="legend" {
             span class="r" {} "should run " span class="s" {} "should be off "
-            span class="o" {} "override " span class="h" {} "holiday "
+            span class="o" {} "override " span class="p" {} "paused " span class="h" {} "holiday "
             span class="d" {} "did run (below) " span class="u" {} "unclear " span class="n" {} "now"
         }
     }
@@ -128,6 +129,9 @@ fn table(facts: &Facts<'_>, strip: &Strip<'_>) -> Markup {
                 @for (period, one) in &strip.overrides {
                     @let by = if facts.is_public() { String::new() } else { format!(" by {}", one.by) };
                     (row(*period, &format!("override to {}{by}", one.desired)))
+                }
+                @for (period, pause) in &strip.pauses {
+                    (row(*period, &format!("paused: {}", pausing::sent(pause))))
                 }
                 @for (date, day) in &strip.holidays { (row(*day, &format!("holiday, {date}"))) }
                 @for ran in &strip.ran { (row(ran.period, &in_words(*ran))) }

@@ -80,7 +80,7 @@ fn what_was_saved_is_an_amount_nothing_or_unknown() {
 }
 
 #[test]
-fn a_pause_is_in_the_first_lines() {
+fn a_pause_is_in_the_first_lines_and_on_the_strips_of_what_it_concerns() {
     let fleet = Fleet::night().paused();
     let first = |html: String| text(&html).split_once(" as of ").unwrap().0.to_owned();
     let line = "Everything of account do-main is paused until Tue 06:00 UTC by grace (moving): \
@@ -91,6 +91,9 @@ fn a_pause_is_in_the_first_lines() {
     assert!(public.contains("A part is paused until Tue 06:00 UTC: nothing is sent."), "{public}");
     let brief = fleet.shown(NIGHT, |input| markdown(input, Audience::Operators));
     assert!(brief.contains("paused until Tue 06:00 UTC by grace (moving)"), "{brief}");
+    let drawn = |fleet: &Fleet| self::operators(fleet).matches("path class=\"p\"").count();
+    assert_eq!(drawn(&fleet), 2, "the Droplets of the account");
+    assert_eq!(drawn(&Fleet::night()), 0);
 }
 
 #[test]

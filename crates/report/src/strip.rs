@@ -5,8 +5,8 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use domain::{
     ScheduleName,
-    configuration::{Override, OverrideTarget},
-    decision::{Rules, coming_edges, judge, overrides_of},
+    configuration::{Override, OverrideTarget, Pause, PauseScope},
+    decision::{Rules, coming_edges, judge, overrides_of, pauses_of},
     membership::Subject,
     record::{Phase, Record},
     resource::Power,
@@ -30,6 +30,8 @@ pub struct Strip<'a> {
     pub desired: Vec<Span>,
     /// The overrides that apply in the time range, each as far as it does.
     pub overrides: Vec<(Period, Cow<'a, Override>)>,
+    /// The pauses of all that it shows, each as far as it lies within.
+    pub pauses: Vec<(Period, &'a Pause)>,
     /// The holidays of the schedule, each as far as it lies within.
     pub holidays: Vec<(Date, Period)>,
     /// What really ran, as far as that is known: in order, and never after the present.
@@ -121,11 +123,17 @@ impl<'a> Strip<'a> {
     ) -> Self {
         let target = OverrideTarget::Schedule(name.clone());
         let overrides = within(rules.overrides.get(&target).map(Cow::Borrowed), period);
+        let pauses = rules.overrides.pauses().filter(|pause| match &pause.scope {
+            PauseScope::Everything => true,
+            PauseScope::Schedule(paused) => paused == name,
+            PauseScope::Account(_) | PauseScope::Tag(_) => false,
+        });
         let edges = schedule.edges(period.from).map(|edge| (edge.at, edge.desired));
         let desired = spans(schedule.desired_at(period.from), edges, period);
         Self {
             desired: overridden(desired, &overrides),
             overrides,
+            pauses: paused(pauses, period),
             holidays: holidays(schedule, period),
             ran: ran(courses, period, now),
             period,
@@ -150,6 +158,7 @@ impl<'a> Strip<'a> {
         Self {
             desired: spans(verdict.desired, edges, period),
             overrides: within(overrides, period),
+            pauses: paused(pauses_of(record, &verdict.membership, rules), period),
             holidays: rule.map_or_else(Vec::new, |rule| holidays(&rule.schedule, period)),
             ran: ran(&courses, period, now),
             period,
@@ -184,6 +193,15 @@ fn within<'a>(
     period: Period,
 ) -> Vec<(Period, Cow<'a, Override>)> {
     let within = overrides.into_iter().filter(|one| one.counts()).filter_map(|one| {
+        let whole = Period { from: one.set_at, until: one.ends_at };
+        Some((whole.within(period)?, one))
+    });
+    within.collect()
+}
+
+/// Those of these pauses that apply in a time range, in their order.
+fn paused<'a>(pauses: impl Iterator<Item = &'a Pause>, period: Period) -> Vec<(Period, &'a Pause)> {
+    let within = pauses.filter_map(|one| {
         let whole = Period { from: one.set_at, until: one.ends_at };
         Some((whole.within(period)?, one))
     });

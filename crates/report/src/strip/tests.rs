@@ -34,12 +34,14 @@ fn lines(strip: &Strip<'_>) -> Vec<String> {
         .overrides
         .iter()
         .map(|(period, one)| format!("{} override by {}", time(*period), one.by));
+    let pauses =
+        strip.pauses.iter().map(|(period, one)| format!("{} {}", time(*period), one.scope));
     let holidays = strip.holidays.iter().map(|(date, _)| format!("holiday {date}"));
     let ran = strip.ran.iter().map(|ran| {
         let Ran { running, stopped, unclear, .. } = ran;
         format!("{} ran {running}, off {stopped}, unclear {unclear}", time(ran.period))
     });
-    desired.chain(overrides).chain(holidays).chain(ran).collect()
+    desired.chain(overrides).chain(pauses).chain(holidays).chain(ran).collect()
 }
 
 fn noon() -> Timestamp {
@@ -183,6 +185,37 @@ fn what_a_tag_keeps_running_is_an_override() {
     let lines = lines(&strip);
     assert_eq!(lines[..2], ["16:00-19:00 running", "19:00-22:00 stopped"]);
     assert_eq!(lines[2..], ["17:00-19:00 override by tag offhours-until"]);
+}
+
+#[test]
+fn pauses_are_those_of_all_that_a_strip_shows() {
+    let pause = |scope, from, until| Pause {
+        scope,
+        starts: false,
+        set_at: monday(from),
+        ends_at: monday(until),
+        by: "ada".to_owned(),
+        why: "release".to_owned(),
+    };
+    let account = PauseScope::Account(web().reference.account);
+    let other = PauseScope::Schedule("builds".parse().unwrap());
+    let mut in_force = in_force(OFFICE);
+    in_force.overrides = in_force.overrides.with_pauses([
+        pause(PauseScope::Everything, "09:00:00", "11:00:00"),
+        pause(PauseScope::Schedule(office()), "17:00:00", "23:00:00"),
+        pause(other, "10:00:00", "11:00:00"),
+        pause(account, "12:00:00", "13:00:00"),
+    ]);
+    let (rules, web) = (in_force.rules(), web());
+    let period = Period { from: monday("10:00:00"), until: monday("18:00:00") };
+    let schedule = &rules.configuration.schedules[&office()].schedule;
+    let of_schedule = Strip::of_schedule((&office(), schedule), rules, &[], period, noon());
+    assert_eq!(lines(&of_schedule)[1..], ["10:00-11:00 everything", "17:00-18:00 schedule office"]);
+    let of_resource = Strip::of_resource(&web, rules, None, period, noon());
+    assert_eq!(
+        lines(&of_resource)[1..],
+        ["10:00-11:00 everything", "12:00-13:00 account do-main", "17:00-18:00 schedule office"]
+    );
 }
 
 #[test]
