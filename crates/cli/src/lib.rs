@@ -30,6 +30,7 @@ mod resource;
 mod scene;
 mod service;
 mod shape;
+mod strips;
 mod table;
 pub mod time;
 mod time_range;

@@ -9,10 +9,7 @@ use std::{
 
 use anstyle::AnsiColor;
 use anyhow::Context as _;
-use domain::{
-    schedule::Desired,
-    text::{escape, marked},
-};
+use domain::text::{escape, marked};
 use serde::Serialize;
 use textwrap::{WordSeparator, WordSplitter};
 
@@ -231,15 +228,6 @@ impl Style {
         )
     }
 
-    /// Colors a text by a desired state.
-    pub(crate) fn desired_text(self, desired: Option<Desired>, text: &str) -> String {
-        match desired {
-            Some(Desired::Running) => self.coloured(AnsiColor::Green, text),
-            Some(Desired::Stopped) => self.coloured(AnsiColor::Blue, text),
-            None => text.to_owned(),
-        }
-    }
-
     pub(crate) fn coloured(self, colour: AnsiColor, text: &str) -> String {
         if !self.colours || text.is_empty() {
             return text.to_owned();
@@ -264,6 +252,8 @@ fn wrap(text: &str, width: usize, first: &str, further: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use domain::schedule::Desired;
+
     use super::*;
     use crate::table::{Cell, Column, table};
 

@@ -162,7 +162,7 @@ fn line(style: Style, columns: &[Column], cells: &[Cell], widths: &[Option<usize
 }
 
 /// Shortens a text to a width, with a sign that something is missing.
-fn cut(text: &str, width: usize) -> String {
+pub(crate) fn cut(text: &str, width: usize) -> String {
     if display_width(text) <= width {
         return text.to_owned();
     }

@@ -10,8 +10,8 @@ use std::{
 
 use domain::{
     ScheduleName,
-    configuration::{Configuration, OverrideTarget, Overrides},
-    decision::{Rules, coming_edges, judge},
+    configuration::{OverrideTarget, Overrides},
+    decision::{InForce, Rules, coming_edges, judge},
     explanation::standing_command,
     membership::Subject,
     order::Order,
@@ -66,7 +66,7 @@ pub struct Args {
     /// How far to look ahead, such as 36h, 7d or 2w.
     #[arg(long = "for", value_name = "SPAN", default_value = "7d")]
     ahead: Length,
-    /// Draw the week of each schedule, half hour by half hour, without overrides and commands.
+    /// Draw the week of each schedule, half hour by half hour, with its overrides and pauses.
     #[arg(long, conflicts_with_all = ["ahead", "resources"])]
     week: bool,
 }
@@ -77,12 +77,12 @@ pub async fn run(args: &Args, context: &Context, clock: &Clock) -> anyhow::Resul
         Some(_) => of_file(args, context, clock).await?,
         None => in_force(args, context).await?,
     };
-    let configuration = &*subject.configuration;
+    let configuration = &*subject.in_force.configuration;
     if let Some(name) = &args.schedule {
         check_schedule(name, configuration)?;
     }
     let screen = context.screen(configuration, subject.now);
-    remark_on_pauses(&subject.overrides, &screen);
+    remark_on_pauses(&subject.in_force.overrides, &screen);
     let from = match &args.at {
         Some(at) => {
             let reader = Reader { now: subject.now, zone: &screen.zone, schedule: None };
@@ -97,8 +97,8 @@ pub async fn run(args: &Args, context: &Context, clock: &Clock) -> anyhow::Resul
         }
         let chosen = configuration.schedules.iter();
         let chosen = chosen.filter(|(name, _)| is_chosen(args, Some(name)));
-        for (number, (name, rule)) in chosen.enumerate() {
-            let drawn = week::draw(name, &rule.schedule, from, screen.style)?;
+        for (number, one) in chosen.enumerate() {
+            let drawn = week::draw(one, subject.in_force.rules(), from, &screen)?;
             let space = if number == 0 { "" } else { "\n" };
             output::print(&format!("{space}{drawn}"))?;
         }
@@ -117,8 +117,7 @@ fn is_chosen(args: &Args, schedule: Option<&ScheduleName>) -> bool {
 }
 
 struct Followed {
-    configuration: Arc<Configuration>,
-    overrides: Overrides,
+    in_force: InForce,
     records: Vec<Record>,
     now: Timestamp,
 }
@@ -131,7 +130,8 @@ async fn of_file(args: &Args, context: &Context, clock: &Clock) -> anyhow::Resul
         output::remark(&format!("warning: {warning}\n"));
     }
     let configuration = Arc::new(parsed.configuration);
-    Ok(Followed { configuration, overrides: Overrides::default(), records: Vec::new(), now })
+    let in_force = InForce { configuration, overrides: Overrides::default(), since: None };
+    Ok(Followed { in_force, records: Vec::new(), now })
 }
 
 async fn in_force(args: &Args, context: &Context) -> anyhow::Result<Followed> {
@@ -142,12 +142,7 @@ async fn in_force(args: &Args, context: &Context) -> anyhow::Result<Followed> {
     } else {
         find(&session.store, &args.resources, session.now).await?
     };
-    Ok(Followed {
-        configuration: in_force.configuration,
-        overrides: in_force.overrides,
-        records,
-        now: session.now,
-    })
+    Ok(Followed { in_force, records, now: session.now })
 }
 
 /// When, in which wave, by which schedule, to which state and by what cause resources change.
@@ -177,7 +172,7 @@ impl Followed {
     /// Everything that is wanted from one instant to another, in its order.
     fn coming(&self, args: &Args, from: Timestamp, until: Timestamp) -> Vec<Coming> {
         let mut coming: BTreeMap<Key, Vec<&Record>> = BTreeMap::new();
-        let rules = Rules { configuration: &self.configuration, overrides: &self.overrides };
+        let rules = self.in_force.rules();
         let mut followed = BTreeSet::new();
         for record in &self.records {
             let verdict = judge(record, Subject::recorded(record), rules, from);
@@ -199,12 +194,12 @@ impl Followed {
             }
         }
         let mut coming = in_waves(coming, rules);
-        let alone = self.configuration.schedules.iter().filter(|(name, _)| {
+        let alone = rules.configuration.schedules.iter().filter(|(name, _)| {
             args.resources.is_empty() && !followed.contains(name) && is_chosen(args, Some(name))
         });
         for (name, rule) in alone {
             let target = OverrideTarget::Schedule(name.clone());
-            let overridden = self.overrides.get(&target).filter(|one| one.is_active(from));
+            let overridden = rules.overrides.get(&target).filter(|one| one.is_active(from));
             let ends = overridden.map(|one| {
                 (one.ends_at, rule.schedule.desired_at(one.ends_at), Some("override-ended"))
             });

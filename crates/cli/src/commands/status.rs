@@ -1,6 +1,7 @@
 //! `offhours status`: what is known about each resource, and what it needs.
 
 mod accounts;
+mod day;
 mod live;
 mod screen;
 
@@ -53,6 +54,7 @@ Examples:
   offhours status
   offhours status web-1 \"ci-*\"
   offhours status --schedule office-hours --watch
+  offhours status --day                  what ran and will run, as a picture
   offhours status --wide --unscheduled   what no schedule covers, and why
   offhours status --refresh              after an inventory of all accounts
   offhours status --live                 by each resource's own Status operation
@@ -89,6 +91,9 @@ pub struct Args {
     /// Also show references, sizes, regions and tags, and by which rule a schedule is followed.
     #[arg(long)]
     wide: bool,
+    /// Draw 24 hours of each resource: what ran until now, and what is desired from now on.
+    #[arg(long, conflicts_with_all = ["accounts", "wide", "live", "watch"])]
+    day: bool,
     /// Order of the resources.
     #[arg(long, value_enum, default_value_t)]
     sort: Sort,
@@ -228,6 +233,8 @@ struct View<'a> {
     /// The number of resources that are not shown because they have been gone for days.
     past: usize,
     rows: Vec<ResourceView>,
+    /// The picture of their day, if that is shown instead.
+    day: Option<String>,
 }
 
 impl<'a> View<'a> {
@@ -259,6 +266,7 @@ impl<'a> View<'a> {
             accounts: selected.accounts,
             past: selected.past,
             rows: Vec::new(),
+            day: None,
             in_force,
         };
         let zone = &view.screen.zone;
@@ -283,6 +291,9 @@ impl<'a> View<'a> {
         view.rows = rows;
         if let Some(functions) = functions {
             live::ask(functions, &mut view.rows).await?;
+        }
+        if args.day {
+            view.day = Some(day::draw(&view, store).await?);
         }
         Ok(view)
     }
@@ -313,6 +324,8 @@ impl<'a> View<'a> {
     fn table(&self, rows: &[ResourceView]) -> String {
         if rows.is_empty() {
             String::new()
+        } else if let Some(day) = &self.day {
+            day.clone()
         } else if self.args.wide {
             self.screen.table(&rows.iter().map(Wide).collect::<Vec<_>>())
         } else {

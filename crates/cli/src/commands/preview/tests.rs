@@ -21,12 +21,7 @@ fn table(groups: serde_json::Value) -> String {
         let record = office(&format!("do-main/droplet/{id}"), name);
         Record { phase: Phase::Settled { at: Power::Running }, ..record }
     });
-    let followed = Followed {
-        configuration: in_force.configuration.clone(),
-        overrides: Overrides::default(),
-        records: records.collect(),
-        now: now(),
-    };
+    let followed = Followed { in_force, records: records.collect(), now: now() };
     let args = Line::parse_from(["preview"]).args;
     let until = now() + SignedDuration::from_hours(66);
     let coming = followed.coming(&args, now(), until);

@@ -1,159 +1,79 @@
-//! A week of a schedule as a picture: seven rows of 24 hours, with a sign for each half hour.
+//! A week of a schedule as a picture: a row for each day.
 
-use std::fmt::Write as _;
-
-use domain::{
-    ScheduleName,
-    schedule::{Desired, Edge, Schedule},
+use domain::{ScheduleName, configuration::Rule, decision::Rules};
+use jiff::{
+    Timestamp, ToSpan as _,
+    civil::{Date, Time},
 };
-use jiff::{SignedDuration, Timestamp, ToSpan as _, civil::Date, tz::AmbiguousOffset};
+use report::{
+    history::Period,
+    strip::{Strip, days},
+};
 
-use crate::output::Style;
-
-/// The width of the label before the hours.
-const LABEL: usize = 16;
-
-/// Every third hour, above its first half hour.
-const HOURS: &str = "0     3     6     9     12    15    18    21";
-
-const HALF_HOUR: SignedDuration = SignedDuration::from_mins(30);
-
-/// The desired state during half an hour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum HalfHour {
-    /// The desired state does not change in it.
-    All(Option<Desired>),
-    /// The desired state changes in it.
-    Changing,
-    /// The clock skips it.
-    Skipped,
-}
-
-impl HalfHour {
-    const SIGNS: [(Self, char, &'static str); 5] = [
-        (Self::All(Some(Desired::Running)), '#', "running"),
-        (Self::All(Some(Desired::Stopped)), '.', "stopped"),
-        (Self::All(None), '-', "any"),
-        (Self::Changing, '+', "changes within the half hour"),
-        (Self::Skipped, ' ', ""),
-    ];
-
-    fn sign(self) -> char {
-        let found = Self::SIGNS.iter().find(|(half, ..)| *half == self);
-        found.map_or(' ', |(_, sign, _)| *sign)
-    }
-
-    fn painted(self, style: Style, signs: &str) -> String {
-        match self {
-            Self::All(desired) => style.desired_text(desired, signs),
-            Self::Changing | Self::Skipped => signs.to_owned(),
-        }
-    }
-}
+use crate::{
+    print::Screen,
+    strips::{Before, Picture},
+};
 
 /// Draws the week of a schedule that contains an instant, from Monday on.
 pub(super) fn draw(
-    name: &ScheduleName,
-    schedule: &Schedule,
+    (name, rule): (&ScheduleName, &Rule),
+    rules: Rules<'_>,
     at: Timestamp,
-    style: Style,
+    screen: &Screen,
 ) -> Result<String, jiff::Error> {
+    let schedule = &rule.schedule;
     let zone = schedule.timezone();
     let today = at.to_zoned(zone.clone()).date();
     let monday = today.checked_sub(i64::from(today.weekday().to_monday_zero_offset()).days())?;
     let midnight = |date: Date| Ok::<_, jiff::Error>(date.to_zoned(zone.clone())?.timestamp());
-    let (begin, end) = (midnight(monday)?, midnight(monday.checked_add(7.days())?)?);
-    let week = Week {
-        schedule,
-        first: schedule.desired_at(begin),
-        edges: schedule.edges(begin).take_while(|edge| edge.at < end).collect(),
-    };
-    let changes: Vec<_> = schedule.clock_changes(begin, end).collect();
+    let week = Period { from: midnight(monday)?, until: midnight(monday.checked_add(7.days())?)? };
+    let changes: Vec<_> = schedule.clock_changes(week.from, week.until).collect();
 
-    let mut text = format!("{name}, {}:\n", schedule.definition().timezone);
-    let _ = writeln!(text, "{:LABEL$}{HOURS}", "");
-    let mut shown = Vec::new();
-    for date in monday.series(1.day()).take(7) {
-        let halves: Vec<_> = (0..48).map(|number| week.half_hour(date, number)).collect();
-        let day = date.strftime("%a %Y-%m-%d").to_string();
-        let _ = write!(text, "{day:LABEL$}");
-        for run in halves.chunk_by(|left, right| left == right) {
-            let signs: String = run.iter().map(|half| half.sign()).collect();
-            text += &run[0].painted(style, &signs);
-        }
-        if schedule.is_holiday(date) {
-            text += "  holiday";
-        }
-        if changes.iter().any(|change| change.day() == date) {
-            text += "  *";
-        }
-        text.push('\n');
-        shown.extend(halves);
+    let screen = Screen { zone: zone.clone(), ..screen.clone() };
+    let mut picture = Picture::new(&screen, Before::Desired, 16, Time::midnight());
+    for (date, day) in days(week, zone) {
+        let strip = Strip::of_schedule((name, schedule), rules, &[], day, screen.now);
+        let holiday = if strip.holidays.is_empty() { "" } else { "  holiday" };
+        let is_changed = changes.iter().any(|change| change.day() == date);
+        let remark = format!("{holiday}{}", if is_changed { "  *" } else { "" });
+        picture.row(&date.strftime("%a %Y-%m-%d").to_string(), &strip, &remark);
     }
     for change in changes {
-        let _ = writeln!(
-            text,
-            "{:LABEL$}* the clock goes from {} to {}",
-            "",
-            change.from.strftime("%a %H:%M"),
-            change.to.strftime(if change.from.date() == change.to.date() {
-                "%H:%M"
-            } else {
-                "%a %H:%M"
-            }),
-        );
+        let is_same_day = change.from.date() == change.to.date();
+        let to = change.to.strftime(if is_same_day { "%H:%M" } else { "%a %H:%M" });
+        let from = change.from.strftime("%a %H:%M");
+        picture.line(&format!("{:16}* the clock goes from {from} to {to}", ""));
     }
-    let used = HalfHour::SIGNS.iter().filter(|(half, ..)| shown.contains(half));
-    let legend = used
-        .filter(|(half, ..)| *half != HalfHour::Skipped)
-        .map(|(half, sign, words)| format!("{} {words}", half.painted(style, &sign.to_string())));
-    let legend = legend.collect::<Vec<_>>().join("   ");
-    let _ = writeln!(text, "{:LABEL$}{legend}", "");
-    Ok(text)
-}
-
-struct Week<'a> {
-    schedule: &'a Schedule,
-    /// The desired state at its start.
-    first: Option<Desired>,
-    edges: Vec<Edge>,
-}
-
-impl Week<'_> {
-    /// Judges a half hour by its number in the day. If the clock repeats it, the first one counts.
-    fn half_hour(&self, date: Date, number: i32) -> HalfHour {
-        let zone = self.schedule.timezone();
-        let Ok(reading) = date.at(0, 0, 0, 0).checked_add(HALF_HOUR * number) else {
-            return HalfHour::Skipped;
-        };
-        let shown = zone.to_ambiguous_timestamp(reading);
-        if matches!(shown.offset(), AmbiguousOffset::Gap { .. }) {
-            return HalfHour::Skipped;
-        }
-        let Ok(begin) = shown.earlier() else {
-            return HalfHour::Skipped;
-        };
-        let passed = self.edges.partition_point(|edge| edge.at <= begin);
-        let last = passed.checked_sub(1).map(|last| self.edges[last].desired);
-        match self.edges.get(passed) {
-            Some(next) if next.at.duration_since(begin) < HALF_HOUR => HalfHour::Changing,
-            Some(_) | None => HalfHour::All(last.unwrap_or(self.first)),
-        }
-    }
+    Ok(format!("{name}, {}:\n{}", schedule.definition().timezone, picture.finish()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::configuration_file;
+    use domain::{
+        configuration::{Override, OverrideTarget, Overrides, Pause, PauseScope},
+        schedule::Desired,
+    };
+    use jiff::{SignedDuration, tz::TimeZone};
 
+    use super::*;
+    use crate::{configuration_file, output::Style};
+
+    /// Draws it as it was seen a month earlier.
     #[track_caller]
     fn drawn(schedule: &str, at: &str) -> String {
+        let at: Timestamp = at.parse().expect("an instant");
+        let screen = Screen::plain(&TimeZone::UTC, at - SignedDuration::from_hours(750));
+        drawn_on(&screen, &Overrides::default(), schedule, at)
+    }
+
+    #[track_caller]
+    fn drawn_on(screen: &Screen, overrides: &Overrides, schedule: &str, at: Timestamp) -> String {
         let text = format!("[schedules.office]\n{schedule}");
         let parsed = configuration_file::parse(&text, "FILE").expect("the file is in order");
-        let name = "office".parse().expect("a name");
-        let schedule = &parsed.configuration.schedules[&name].schedule;
-        draw(&name, schedule, at.parse().expect("an instant"), Style::PLAIN).expect("a week")
+        let configuration = &parsed.configuration;
+        let one = configuration.schedules.iter().next().expect("a schedule");
+        draw(one, Rules { configuration, overrides }, at, screen).expect("a week")
     }
 
     const OFFICE: &str = r#"
@@ -177,7 +97,7 @@ periods = [
         Fri 2026-12-25  ................................................  holiday
         Sat 2026-12-26  ................................................  holiday
         Sun 2026-12-27  ..................+#####........................
-                        # running   . stopped   + changes within the half hour
+                        # running   . stopped   + changes within
         ");
     }
 
@@ -228,6 +148,12 @@ periods = [{ begin = "22:00", end = "02:30" }]
     }
 
     #[test]
+    fn a_day_that_begins_at_one_has_a_blank_hour() {
+        let text = drawn("timezone = \"Asia/Beirut\"\nperiods = [{}]", "2026-03-29T12:00:00Z");
+        assert!(text.contains(&format!("\nSun 2026-03-29    {}  *\n", "#".repeat(46))), "{text}");
+    }
+
+    #[test]
     fn the_week_is_that_of_the_schedules_own_zone() {
         // Monday in Auckland, Sunday in Berlin.
         let text = drawn("timezone = \"Pacific/Auckland\"\nperiods = [{}]", "2026-06-14T13:00:00Z");
@@ -237,16 +163,55 @@ periods = [{ begin = "22:00", end = "02:30" }]
     }
 
     #[test]
-    fn it_fits_eighty_columns_and_is_painted_where_colours_are_wanted() {
-        let plain = drawn(OFFICE, "2026-10-25T12:00:00Z");
-        assert!(plain.lines().all(|line| line.chars().count() <= 80), "{plain}");
-        assert!(!plain.contains('\u{1b}'));
-        let parsed = configuration_file::parse(&format!("[schedules.office]\n{OFFICE}"), "FILE");
-        let parsed = parsed.unwrap();
-        let (name, rule) = parsed.configuration.schedules.iter().next().unwrap();
-        let colours = Style { colours: true, ..Style::PLAIN };
-        let at = "2026-10-25T12:00:00Z".parse().unwrap();
-        let painted = draw(name, &rule.schedule, at, colours).unwrap();
-        assert!(painted.contains("\u{1b}["), "{painted}");
+    fn the_present_overrides_and_pauses_are_marked() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let target = OverrideTarget::Schedule("office".parse().unwrap());
+        let set = Override {
+            target,
+            desired: Desired::Running,
+            set_at: at("2026-10-22T17:00:00Z"),
+            ends_at: at("2026-10-22T20:00:00Z"),
+            by: "ada".to_owned(),
+            why: None,
+        };
+        let pause = Pause {
+            scope: PauseScope::Everything,
+            starts: false,
+            set_at: at("2026-10-23T04:00:00Z"),
+            ends_at: at("2026-10-23T08:00:00Z"),
+            by: "ada".to_owned(),
+            why: "release".to_owned(),
+        };
+        let overrides = Overrides::from_iter([set]).with_pauses([pause]);
+        let now = at("2026-10-22T12:40:00Z");
+        let plain = Screen::plain(&TimeZone::UTC, now);
+        insta::assert_snapshot!(drawn_on(&plain, &overrides, OFFICE, now), @"
+        office, Europe/Berlin:
+                        0     3     6     9     12    15    18    21
+        Mon 2026-10-19  ................#######################.........
+        Tue 2026-10-20  ................#######################.........
+        Wed 2026-10-21  ................#######################.........
+        Thu 2026-10-22  ................#############|########OOOOOO....
+        Fri 2026-10-23  ............PPPPPPPP###################.........
+        Sat 2026-10-24  ................................................
+        Sun 2026-10-25  ..................+#####........................  *
+                        * the clock goes from Sun 03:00 to 02:00
+                        # running   . stopped   + changes within
+                        O override running   P paused   | now
+        ");
+        let everything = drawn_on(&plain, &overrides, OFFICE, now);
+        assert!(everything.lines().all(|line| line.chars().count() <= 80), "{everything}");
+        assert!(!everything.contains('\u{1b}'));
+        let style = Style { colours: true, ..Style::PLAIN };
+        let painted = drawn_on(&Screen { style, ..plain }, &overrides, OFFICE, now);
+        for run in ["\u{1b}[32m######", "\u{1b}[33mOOO", "\u{1b}[36mPPP", "\u{1b}[31m|"] {
+            assert!(painted.contains(run), "{run}: {painted}");
+        }
+        assert_eq!(crate::output::printable(&painted), painted);
+        for repeated in ["2026-10-25T00:15:00Z", "2026-10-25T01:15:00Z"] {
+            let drawn =
+                drawn_on(&Screen::plain(&TimeZone::UTC, at(repeated)), &overrides, OFFICE, now);
+            assert!(drawn.contains("\nSun 2026-10-25  ....|..."), "{drawn}");
+        }
     }
 }

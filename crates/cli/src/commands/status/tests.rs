@@ -65,6 +65,34 @@ async fn the_tables_show_every_state_and_the_accounts() {
 }
 
 #[tokio::test]
+async fn a_day_shows_what_ran_until_now_and_what_is_desired_from_now_on() {
+    let store = full_store().await;
+    let day = tables(&store, &["--day"], Some(80)).await;
+    insta::assert_snapshot!(day, @"
+                                        12    15    18    21    0     3     6     9
+    newcomer                        #################|..............................
+    workers                         #################|..............................
+    build                                            |......################........
+    orders                          #################|..............................
+    web-1                           #################|..............................
+    lonely                          #################|OOOOOO------------------------
+    shop-prod                       #################|------------------------------
+                    # running   . stopped   - any
+                    O override running   | now
+
+    Account  Provider      Last listed    Remark
+    do-main  digitalocean  Fri 18:51 CET
+    hz-eu    hetzner       Fri 18:51 CET  token refused
+    7 resources: 4 running, 1 stopped, 1 under way; 2 need attention; account hz-eu: token refused
+    ");
+    let (picture, _) = day.split_once("\n\n").unwrap();
+    assert!(picture.lines().all(|line| line.chars().count() <= 80), "{picture}");
+    for other in ["--wide", "--watch", "--live", "--accounts"] {
+        assert!(Line::try_parse_from(["status", "--day", other]).is_err(), "{other}");
+    }
+}
+
+#[tokio::test]
 async fn what_waits_for_others_is_remarked() {
     let store = empty_store().await;
     let mut configuration = configuration();
