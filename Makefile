@@ -269,8 +269,9 @@ mutants: rust $(VENV)/installed ## Break one guard at a time and see which test 
 	@$(VENV)/bin/python tests/mutants/run.py $(if $(ONLY),--only '$(ONLY)')
 
 .PHONY: readme
-readme: programs ## Update the commands' output in README.md and docs
+readme: programs $(VENV)/installed ## Update the commands' output in README.md and docs, and the pictures
 	@OFFHOURS_UPDATE_README=1 $(CARGO) test --workspace --quiet --locked --test offhours -- evening help_page
+	@OFFHOURS_UPDATE_README=1 PYTHONPATH=infra $(VENV)/bin/pytest --quiet -rs tests/page/test_pictures.py
 
 .PHONY: check
 check: fmt lines clippy doc deny lint-template lint-python ## Formatting, size, lints, docs, dependencies and template

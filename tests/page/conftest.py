@@ -8,14 +8,10 @@ from pathlib import Path
 
 import pytest
 from fleet import CONFIGURATION, fleet
+from place import PROGRAMS, ROOT, Place
 
-ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug"
 AXE = Path(__file__).with_name("node_modules") / "axe-core" / "axe.min.js"
 CHROMIUM = shutil.which("chromium")
-
-# A Monday before dawn.
-FROM = "2026-11-23T05:00:00Z"
 
 
 @pytest.fixture(scope="session")
@@ -37,43 +33,6 @@ def axe() -> str:
     if not AXE.exists():
         pytest.skip("axe-core is not installed (npm ci, in tests/page)")
     return AXE.read_text()
-
-
-class Place:
-    """A folder with the documents that are made of one fleet, beside its simulated clouds."""
-
-    def __init__(self, folder: Path, fleet: Path, configuration: Path):
-        self.folder = folder
-        self.configuration = configuration
-        command = [PROGRAMS / "cloud-simulator", "--fleet", fleet, "--at", FROM]
-        command += ["--listen", "127.0.0.1:0"]
-        self.clouds = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(folder),
-            "OFFHOURS_DATA": str(folder / "offhours.db"),
-            "OFFHOURS_DEMO_DO_TOKEN": "simulated-do-token",
-            "OFFHOURS_DEMO_HZ_TOKEN": "simulated-hz-token",
-            "OFFHOURS_SIMULATE": self.clouds.stdout.readline().split()[-1],
-        }
-
-    def run(self, *arguments: str | Path) -> None:
-        subprocess.run(
-            [PROGRAMS / "offhours", *arguments],
-            cwd=self.folder,
-            env=self.environment,
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-
-    def live(self, span: str) -> None:
-        """Lets simulated time pass."""
-        files = ["--config", self.configuration]
-        self.run("local", "--speed", "0", "--from", FROM, "--for", span, *files)
-
-    def close(self) -> None:
-        self.clouds.terminate()
-        self.clouds.wait()
 
 
 @pytest.fixture(scope="session")
