@@ -29,7 +29,7 @@ use tokio::{net::TcpListener, process::Command};
 
 use crate::{
     calendars,
-    support::{first_seen, monday, office_hours, program, tables},
+    support::{first_seen, monday, office_hours, program, run_logged, tables},
 };
 
 #[derive(Debug, Clone, Default)]
@@ -75,8 +75,18 @@ fn followed() -> Record {
     Record { schedule: Some(office), ..first_seen(1, Some("office"), Power::Running) }
 }
 
-#[tokio::test]
-async fn what_there_is_to_look_at_is_written_in_full_and_in_its_public_form() {
+#[test]
+fn what_there_is_to_look_at_is_written_in_full_and_in_its_public_form() {
+    let ((), log) = run_logged(written_in_full_and_in_its_public_form());
+    // The first row of the dashboard has these fields.
+    let line = log.lines().find(|line| line.contains("objects")).unwrap();
+    for field in ["off=\"0 of 1 off\"", "hours_off=\"0.0 h\"", "saved=\"nothing saved this month\""]
+    {
+        assert!(line.contains(field), "{field}: {line}");
+    }
+}
+
+async fn written_in_full_and_in_its_public_form() {
     let store = Engine::in_memory().unwrap().store(tables());
     store.create_tables().await.unwrap();
     let now = monday("12:00:00");

@@ -1,5 +1,7 @@
 """What there is to look at is published only where it is asked for, and is private."""
 
+import json
+
 from template import ACCOUNT, NAME, REGION, Stack
 
 PUBLISHED = Stack(Pages="ENABLED")
@@ -61,3 +63,21 @@ def test_the_function_knows_its_bucket():
     host = f"{NAME}-PagesBucket.s3.{REGION}.amazonaws.com"
     assert function["Environment"]["Variables"]["OFFHOURS_BUCKET"] == host
     assert (function["MemorySize"], function["Timeout"]) == (512, 120)
+
+
+def first_row(stack: Stack) -> dict:
+    (dashboard,) = stack.of_type("AWS::CloudWatch::Dashboard").values()
+    (first,) = [one for one in json.loads(dashboard["DashboardBody"])["widgets"] if one["y"] == 0]
+    assert first["width"] == 24
+    return first
+
+
+def test_the_first_row_of_the_dashboard_shows_what_the_function_has_logged(plain):
+    shown = first_row(PUBLISHED)
+    assert shown["type"] == "log"
+    source, fields, *_ = shown["properties"]["query"].split(" | ")
+    assert source == f"SOURCE '{PUBLISHED.properties('PublishLog')['LogGroupName']}'"
+    assert fields.startswith("fields @timestamp, off, hours_off, saved\n")
+    # Without the function there is no such log.
+    assert first_row(plain)["type"] == "text"
+    assert "Pages=ENABLED" in first_row(plain)["properties"]["markdown"]

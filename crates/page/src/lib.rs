@@ -63,6 +63,13 @@ pub fn markdown(input: &Input<'_>, audience: Audience) -> String {
     markdown::document(&Facts::of(*input, audience))
 }
 
+/// Says how many resources are off, and what was saved: the number at the head of the document.
+#[must_use]
+pub fn headline(input: &Input<'_>) -> [String; 2] {
+    let facts = Facts::of(*input, Audience::Operators);
+    [facts.off(), facts.saved()]
+}
+
 /// Renders the question of a button: whether to run its command.
 #[must_use]
 pub fn question(command: &str) -> String {

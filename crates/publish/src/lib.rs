@@ -10,6 +10,7 @@ use page::{Audience, Input, calendar};
 use report::{
     csv::{CsvError, csv},
     history::Period,
+    money::hours_in_words,
     past::InPieces,
     time::shared_zone,
 };
@@ -46,11 +47,17 @@ pub struct Published {
 pub async fn handle(store: &Reader, bucket: &Bucket, now: Timestamp) -> Result<Published, Error> {
     let in_force = store.in_force().await?;
     let zone = shared_zone(&in_force.configuration).cloned().unwrap_or(TimeZone::UTC);
-    let shown = overview::show(store, &in_force, month(now), (&zone, now), objects).await?;
-    let (objects, unreadable) = (shown.0?, shown.1);
+    let shown = overview::show(store, &in_force, month(now), (&zone, now), |input| {
+        let hours_off = hours_in_words(input.past.by_resource.off_hours);
+        (objects(input), page::headline(input), hours_off)
+    });
+    let ((objects, [off, saved], hours_off), unreadable) = shown.await?;
+    let objects = objects?;
     for object in &objects {
         bucket.put(object, now).await?;
     }
+    // The first row of the dashboard shows these fields.
+    tracing::info!(off, hours_off, saved, "Published {} objects", objects.len());
     Ok(Published { objects: objects.len(), unreadable })
 }
 
