@@ -356,6 +356,10 @@ idle: rust $(BENCH_VENV)/installed ## Measure a service that has nothing to do, 
 	@$(CARGO) build --profile bench --locked --workspace --bin cloud-simulator --bin offhours
 	@PYTHONPATH=infra:tests $(BENCH_VENV)/bin/python -m bench.idle --programs $(BENCH_TARGET)/release
 
+.PHONY: paint
+paint: programs browser $(VENV)/installed ## Measure when a browser first paints a page of 500 resources
+	@PYTHONPATH=infra $(VENV)/bin/pytest --quiet -rs --capture=no tests/page/test_page.py -k first_paint
+
 .PHONY: microbench
 microbench: rust ## Measure schedule evaluation, and the commands on large stores
 	@$(CARGO) bench --locked --package domain --package offhours --bench evaluate --bench commands
