@@ -213,7 +213,14 @@ fn wrong(setting: &'static str, error: &EndpointError) -> SettingError {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt as _};
+    use std::{
+        fs,
+        os::unix::fs::PermissionsExt as _,
+        sync::{
+            Arc,
+            atomic::{AtomicUsize, Ordering},
+        },
+    };
 
     use super::*;
     use transition::tests::configuration;
@@ -245,5 +252,27 @@ mod tests {
         // Nothing is sent with a token that its owner has taken away.
         fs::remove_file(&path).unwrap();
         assert!(matches!(known().await, Err(ProvidersError::Token { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_token_that_is_read_again_and_is_the_same_keeps_its_client() {
+        let reads = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&reads);
+        let tokens = Tokens::from_reader(move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Some(SecretString::from("token"))
+        });
+        let endpoints = Endpoints::all_at(&"http://localhost:1".parse().unwrap());
+        let http = provider::http_client().unwrap();
+        let providers = Providers::new(Access::Change, tokens, endpoints, http);
+        let (name, configuration) = ("do-main".parse().unwrap(), configuration());
+        for again in [false, false, true] {
+            if again {
+                providers.read_again(&name);
+                assert_eq!(providers.lock().len(), 1);
+            }
+            providers.client(&name, &configuration).await.unwrap();
+            assert_eq!(reads.load(Ordering::Relaxed), 1 + usize::from(again));
+        }
     }
 }

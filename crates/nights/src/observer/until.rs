@@ -202,9 +202,7 @@ impl State {
         let tracked = self.resources.get(&record.reference)?;
         self.state_of(&record.reference)?;
         // A machine that is still being made is not listed as the one that it becomes.
-        if record.present().is_none() {
-            return None;
-        }
+        record.present()?;
         let recorded = |text: &str| {
             record.until_tags.iter().any(|tag| tag.text == text && tag.gone_at.is_none())
         };
