@@ -1,9 +1,13 @@
 //! What a resource follows starts before it and stops after it, and each wait has an end.
 
-use domain::record::{Direction, Ending};
+use domain::{
+    record::{Direction, Ending, Phase},
+    resource::Power,
+};
 use jiff::Timestamp;
 use lifecycle::Event;
 use serde_json::json;
+use tokio::net::TcpSocket;
 
 use crate::support::{ACCOUNTS, World, droplet, fault, monday, run, server, short_night};
 
@@ -90,6 +94,58 @@ fn after_its_wait_a_member_goes_on_and_a_person_learns_of_it() {
             };
             assert!(reason.starts_with("db (starting, "), "{reason}");
         }
+    });
+}
+
+/// A shop whose data has a check, at a port that is not open yet.
+async fn checked_shop() -> (World, TcpSocket) {
+    let port = TcpSocket::new_v4().unwrap();
+    port.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let groups = format!(
+        r#"
+        groups.data = {{ resources = "name:db", check = "tcp://{}" }}
+        groups.shop = {{ resources = "name:web", after = "data", wait = "10m" }}
+        "#,
+        port.local_addr().unwrap()
+    );
+    let tags = ["offhours:office"];
+    let fleet = [ACCOUNTS, &droplet(1, "db", &tags), &droplet(2, "web", &tags)].concat();
+    let world = World::start(&short_night(&groups, ""), &fleet, monday("17:48:00")).await;
+    (world, port)
+}
+
+#[test]
+fn what_follows_a_group_starts_once_its_check_passes() {
+    run(async {
+        let (mut world, port) = checked_shop().await;
+        world.run_until(monday("18:46:30")).await;
+        let (_, db_runs) = seen(&world, DB, Direction::Start).await;
+        assert!(db_runs < monday("18:45:00"), "{db_runs}");
+        let web = world.record(WEB).await;
+        assert_eq!(web.phase, Phase::Settled { at: Power::Stopped });
+        let _open = port.listen(1).unwrap();
+        world.run_until(monday("18:49:30")).await;
+        let (starts, _) = seen(&world, WEB, Direction::Start).await;
+        assert!(starts >= monday("18:46:30"), "{starts}");
+        assert_eq!(not_kept(&mut world, WEB), []);
+    });
+}
+
+#[test]
+fn without_its_check_a_group_is_waited_for_until_the_deadline() {
+    run(async {
+        let (mut world, port) = checked_shop().await;
+        world.run_until(monday("18:49:50")).await;
+        assert_eq!(not_kept(&mut world, WEB), []);
+        world.run_until(monday("18:53:30")).await;
+        let (starts, _) = seen(&world, WEB, Direction::Start).await;
+        assert!(starts >= monday("18:50:00"), "{starts}");
+        let [Event::OrderNotKept { reason, commanded: false, .. }] = &not_kept(&mut world, WEB)[..]
+        else {
+            panic!("{:?}", world.events(WEB));
+        };
+        let address = port.local_addr().unwrap();
+        assert_eq!(*reason, format!("the check of data (tcp://{address})"));
     });
 }
 

@@ -17,7 +17,7 @@ use domain::{
     record::{Direction, OBSERVATION_AGE, Record, SKEW},
     stored::is_default,
 };
-use environment::{Invoke, left_alone};
+use environment::{Invoke, check, left_alone};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use store::{AccountState, InForce, ReadItems, Reader, StoreError};
@@ -75,6 +75,8 @@ pub async fn handle(
     let mut dispatched = DispatchReport { withheld: ahead(&due, &in_force), ..Default::default() };
     let others = store.in_order_with(&due, &in_force).await?;
     let order = Order::of(&others, in_force.rules());
+    let passed = check::passed(order.checks(&due, now)).await;
+    let order = order.with_passed(passed);
     let by_account = by_account(&due, &order, &in_force, now);
     if by_account.is_empty() {
         return Ok(dispatched);

@@ -1,6 +1,7 @@
 //! The parsed configuration of one generation: accounts, schedules and guard rails.
 
 mod account;
+mod check;
 mod group;
 pub mod notify;
 mod overrides;
@@ -35,6 +36,7 @@ pub use crate::{
     token::{TokenReference, TokenReferenceError},
 };
 pub use account::{Account, AccountKind, CloudAccount, Location, Ssh, SshAccount, UnknownLocation};
+pub use check::{Check, CheckError};
 pub use group::{Followed, FollowedError, Group};
 pub use overrides::{Override, OverrideTarget, Overrides};
 pub use pattern::{Pattern, PatternError};

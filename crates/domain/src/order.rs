@@ -11,7 +11,7 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    configuration::{Followed, Group, Mode},
+    configuration::{Check, Followed, Group, Mode},
     decision::{Decision, Due, LeaveReason, Rules, judge},
     membership::Subject,
     record::{Direction, Phase, Rank, Record},
@@ -170,6 +170,7 @@ pub struct Order<'a> {
     rules: Rules<'a>,
     graph: Graph<'a>,
     placed: Vec<(&'a Record, Vec<Followed>)>,
+    passed: BTreeSet<Check>,
 }
 
 impl<'a> Order<'a> {
@@ -178,7 +179,23 @@ impl<'a> Order<'a> {
     pub fn of(records: impl IntoIterator<Item = &'a Record>, rules: Rules<'a>) -> Self {
         let graph = Graph::of(&rules.configuration.settings.groups);
         let placed = records.into_iter().map(|record| (record, graph.places(record)));
-        Self { rules, placed: placed.collect(), graph }
+        Self { rules, placed: placed.collect(), graph, passed: BTreeSet::new() }
+    }
+
+    /// Returns the checks that must pass before some of these can start; they wait for nothing else.
+    #[must_use]
+    pub fn checks(&self, records: &[Record], now: Timestamp) -> BTreeSet<&'a Check> {
+        if self.graph.groups.values().all(|group| group.check.is_none()) {
+            return BTreeSet::new();
+        }
+        let waits = records.iter().filter_map(|record| self.wait_now(record, now));
+        waits.flat_map(|wait| wait.checks.into_values()).collect()
+    }
+
+    /// Waits no longer for the checks that have passed.
+    #[must_use]
+    pub fn with_passed(self, passed: BTreeSet<Check>) -> Self {
+        Self { passed, ..self }
     }
 
     /// Returns what a resource that is due waits for now, and until when; `None` if it waits for
@@ -202,7 +219,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Returns what is on its way there and goes first.
+    /// Returns what is on its way there and goes first, or else the checks that must pass.
     fn first(&self, record: &Record, due: &Due, now: Timestamp) -> Option<Wait<'a>> {
         let key = due.handled.key;
         if due.mode == Mode::Observe || record.under_way_towards(due.direction).is_some() {
@@ -222,15 +239,19 @@ impl<'a> Order<'a> {
         let due_at = record.due_at.filter(|due_at| *due_at <= now);
         let since = due_at.map_or(key.instant, |due_at| due_at.max(key.instant));
         let until = since + lead + self.graph.longest_wait(record, due.direction);
-        (!of.is_empty()).then_some(Wait { direction: due.direction, of, until })
+        let checks = if of.is_empty() { self.checks_before(record, due) } else { BTreeMap::new() };
+        let waits = !of.is_empty() || !checks.is_empty();
+        waits.then_some(Wait { direction: due.direction, of, checks, until })
     }
 
     /// Returns what a resource overtakes that is stopped or started now: after its deadline what it
-    /// has waited for, and on a command everything that is not yet where it should be first.
+    /// has waited for, and on a command everything that is not yet where it should be first. Only
+    /// dispatch tries checks, and before the deadline it hands out nothing that waits for one.
     #[must_use]
     pub fn overtaken(&self, record: &Record, due: &Due, now: Timestamp) -> Option<Wait<'a>> {
         if due.handled.key.rank != Rank::Manual {
-            return self.first(record, due, now);
+            let first = self.first(record, due, now);
+            return first.filter(|wait| !wait.of.is_empty() || wait.until <= now);
         }
         let mut of = self.before(record, due.direction);
         let target = due.direction.target_state();
@@ -240,7 +261,12 @@ impl<'a> Order<'a> {
             !there && !matches!(one.record.phase, Phase::Gone { .. })
         });
         let is_acting = due.mode == Mode::Act && !of.is_empty();
-        is_acting.then_some(Wait { direction: due.direction, of, until: now })
+        is_acting.then_some(Wait {
+            direction: due.direction,
+            of,
+            checks: BTreeMap::new(),
+            until: now,
+        })
     }
 
     /// Returns the records that go before one.
@@ -250,6 +276,29 @@ impl<'a> Order<'a> {
             other.reference != record.reference && self.graph.go_before(places, &own, direction)
         });
         first.map(|(record, _)| Waited { record, course: None }).collect()
+    }
+
+    /// Returns the checks of the groups that a resource follows and that have a running member.
+    fn checks_before(&self, record: &Record, due: &Due) -> BTreeMap<&'a GroupName, &'a Check> {
+        if due.direction == Direction::Stop || record.failing == Some(due.handled.key) {
+            return BTreeMap::new();
+        }
+        let own = self.graph.places(record);
+        let running = due.direction.target_state();
+        let goes_first = |(name, check): &(&GroupName, &Check)| {
+            let group = [Followed::Group((*name).clone())];
+            let is_running = |(one, places): &(&Record, Vec<Followed>)| {
+                places.contains(&group[0])
+                    && matches!(one.phase, Phase::Settled { at } if at == running)
+            };
+            !self.passed.contains(check)
+                && !own.contains(&group[0])
+                && self.graph.go_before(&group, &own, due.direction)
+                && self.placed.iter().any(is_running)
+        };
+        let groups = self.graph.groups.iter();
+        let checks = groups.filter_map(|(name, group)| Some((name, group.check.as_ref()?)));
+        checks.filter(goes_first).collect()
     }
 
     /// Returns the wave in which each resource goes, from 1 on: it waits for those of the waves
@@ -302,6 +351,8 @@ pub struct Wait<'a> {
     /// Whether it waits to stop or to start.
     pub direction: Direction,
     pub of: Vec<Waited<'a>>,
+    /// What must pass before it starts; empty while it waits for resources.
+    pub checks: BTreeMap<&'a GroupName, &'a Check>,
     /// When it goes on, whatever has become of them.
     pub until: Timestamp,
 }
@@ -325,15 +376,17 @@ enum Course {
 }
 
 impl Wait<'_> {
-    /// Names what is waited for and how far it is: `orders (starting, 2m)`.
+    /// Names what is waited for and how far it is: `orders (starting, 2m)`, or the checks.
     #[must_use]
     pub fn in_words(&self, now: Timestamp) -> String {
         let names = self.of.iter().take(NAMED).map(|one| {
             let state = one.state(self.direction, now);
             format!("{} ({state})", one.record.name)
         });
-        let names = names.collect::<Vec<_>>().join(", ");
-        match self.of.len().saturating_sub(NAMED) {
+        let checks = self.checks.iter().take(NAMED);
+        let checks = checks.map(|(group, check)| format!("the check of {group} ({check})"));
+        let names = names.chain(checks).collect::<Vec<_>>().join(", ");
+        match (self.of.len() + self.checks.len()).saturating_sub(NAMED) {
             0 => names,
             more => format!("{names} and {more} more"),
         }

@@ -6,6 +6,8 @@ pub mod aws;
 #[cfg(feature = "bucket")]
 pub mod bucket;
 pub mod bus;
+#[cfg(feature = "aws")]
+pub mod check;
 pub mod clock;
 pub mod file;
 pub mod functions;

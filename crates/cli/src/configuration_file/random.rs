@@ -182,6 +182,7 @@ fn group() -> Values {
         [
             ("after", words(&["do-main/droplet/7", "hz-eu/server/8"])),
             ("wait", word(&["1m", "15m", "6h"])),
+            ("check", word(&["tcp://[2001:db8::9]:5432", "https://a.example.net/health?deep=1"])),
         ],
     )
 }

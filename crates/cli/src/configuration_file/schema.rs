@@ -181,6 +181,7 @@ from = "offhours@example.com"
 to = "ops@example.com"
 [groups.data]
 resources = "tag:data"
+check = "tcp://db.example.net:5432"
 [groups.shop]
 resources = ["name:shop-*", "do/droplet/7"]
 after = ["data", "do/droplet/8"]
@@ -218,6 +219,10 @@ fn what_is_out_of_order_is_refused_by_both() {
         "max_new = 1.5".to_owned(),
         "protect = [\"prod\"]".to_owned(),
         "protect = \"tag: \"".to_owned(),
+        "groups.g = { resources = \"*\", check = \"db:5432\" }".to_owned(),
+        "groups.g = { resources = \"*\", check = \"tcp://db/\" }".to_owned(),
+        "groups.g = { resources = \"*\", check = \"https://a:b@c\" }".to_owned(),
+        "groups.g = { resources = \"*\", check = \"http://a/{id}\" }".to_owned(),
         "accounts = 1".to_owned(),
         "accounts.a = 1".to_owned(),
         "schedules = []".to_owned(),

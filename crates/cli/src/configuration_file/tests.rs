@@ -1012,6 +1012,8 @@ groups.shop-data = { resources = [], after = ["none"], wait = "1d" }
 groups.a = { resources = "name:a", after = "b" }
 groups.b = { resources = "name:b", after = ["shop-data", "a"] }
 groups.c = { after = "a/droplet" }
+groups.d = { resources = "name:d", check = "db:5432" }
+groups.e = { resources = "name:e", check = "https://me:secret@e.example.net" }
 "#,
     );
     for expected in [
@@ -1022,7 +1024,10 @@ groups.c = { after = "a/droplet" }
         "groups.shop-data.wait: invalid time `1d`",
         "groups.a.after: is a cycle, a after b after a: none could start first",
         "groups.c: has no resources",
+        "x.toml:8: groups.d.check: invalid check `db:5432`: write tcp://HOST:PORT, ",
+        "x.toml:9: groups.e.check: a check is stored and shown, so it cannot contain a user or",
     ] {
         assert!(problems.contains(expected), "{expected}: {problems}");
     }
+    assert!(!problems.contains("secret"), "{problems}");
 }

@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Pattern;
+use super::{Check, Pattern};
 use crate::{
     measure::Wait,
     reference::{GroupName, NameError, ReferenceError, ResourceRef},
@@ -36,6 +36,11 @@ pub struct Group {
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "schema", schemars(extend("default" = "30m", "examples" = ["15m"])))]
     pub wait: Wait,
+    /// What must answer before what follows the members starts: `tcp://HOST:PORT`, which accepts
+    /// connections, or `http://` and `https://` addresses, which answer with a status from 200 to 399.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Check", extend("examples" = ["tcp://db.example.net:5432"])))]
+    pub check: Option<Check>,
 }
 
 impl Group {

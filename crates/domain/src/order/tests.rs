@@ -227,6 +227,82 @@ fn a_stored_cycle_ends_at_its_deadline() {
     assert_eq!(wait(&world, &records, "tue 08:00"), None);
 }
 
+/// The shop, whose data has a check.
+fn checked() -> World {
+    let mut shop = shop();
+    let data = shop.configuration.settings.groups.get_mut(&"data".parse().unwrap()).unwrap();
+    data.check = Some("tcp://db.internal:5432".parse().unwrap());
+    shop
+}
+
+const CHECK: &str = "the check of data (tcp://db.internal:5432)";
+
+#[test]
+fn a_check_is_tried_once_everything_else_is_there() {
+    let shop = checked();
+    let needed = |records: &[Record], now| {
+        let order = Order::of(records, shop.rules());
+        order.checks(records, at(now)).into_iter().map(Check::to_string).collect::<Vec<_>>()
+    };
+    let [cache, db] = [stopped(2, "cache"), starting(3, "db")];
+    waits(&shop, &[cache.clone(), db.clone()], "tue 08:02", "db (starting, 2m)", "tue 08:20");
+    assert!(needed(&[cache.clone(), db], "tue 08:02").is_empty());
+    let records = [cache.clone(), running(3, "db"), stopped(1, "web")];
+    waits(&shop, &records, "tue 08:06", CHECK, "tue 08:20");
+    assert_eq!(needed(&records, "tue 08:06"), ["tcp://db.internal:5432"]);
+    // What follows the cache follows its data as well.
+    waits(&shop, &[stopped(1, "web"), running(3, "db")], "tue 08:06", CHECK, "tue 08:30");
+    // After its wait, and without a member that runs, nothing depends on it.
+    assert!(needed(&records, "tue 08:30").is_empty());
+    assert!(needed(std::slice::from_ref(&cache), "tue 08:06").is_empty());
+    let off = stopped(3, "db").having_handled("tue 08:00", Desired::Running);
+    assert!(needed(&[cache.clone(), off], "tue 08:06").is_empty());
+    let passed = BTreeSet::from(["tcp://db.internal:5432".parse().unwrap()]);
+    let order = Order::of(&records, shop.rules()).with_passed(passed);
+    assert!(order.wait_now(&records[0], at("tue 08:06")).is_none());
+}
+
+#[test]
+fn a_check_holds_up_only_starts_of_what_follows_its_group() {
+    let shop = checked();
+    let db = running(3, "db");
+    assert_eq!(wait(&shop, &[stopped(4, "db-2"), db.clone()], "tue 08:06"), None);
+    assert_eq!(wait(&shop, &[stopped(5, "alone"), db.clone()], "tue 08:06"), None);
+    let commanded = stopped(2, "cache").commanded("tue 07:00", Desired::Running);
+    assert_eq!(wait(&shop, &[commanded, db.clone()], "tue 07:00"), None);
+    // Nor is one tried for a stop, here of what a group with a check follows.
+    let mut checking = checked();
+    let groups = &mut checking.configuration.settings.groups;
+    groups.get_mut(&"shop".parse().unwrap()).unwrap().check = "tcp://web.internal:80".parse().ok();
+    assert_eq!(wait(&checking, &[db.clone(), stopped(1, "web")], "tue 19:00"), None);
+    // A member of both groups does not wait for the check of its own.
+    let both = grouped(json!({
+        "data": {"resources": ["name:*"], "check": "tcp://db.internal:5432"},
+        "shop": {"resources": ["name:web"], "after": ["data"]},
+    }));
+    assert_eq!(wait(&both, &[stopped(1, "web"), db], "tue 08:06"), None);
+}
+
+#[test]
+fn what_goes_on_without_a_check_says_so_at_its_deadline_alone() {
+    let shop = checked();
+    let key = crate::record::EdgeKey { instant: at("tue 08:00"), rank: Rank::Schedule };
+    let overtaken = |cache: Record, now| {
+        let records = [cache, running(3, "db")];
+        let Decision::Act(due) = shop.judge(&records[0], now).decision else {
+            panic!("nothing is due");
+        };
+        let order = Order::of(&records, shop.rules());
+        order.overtaken(&records[0], &due, at(now)).map(|wait| wait.in_words(at(now)))
+    };
+    assert_eq!(overtaken(stopped(2, "cache"), "tue 08:19"), None);
+    assert_eq!(overtaken(stopped(2, "cache"), "tue 08:20").as_deref(), Some(CHECK));
+    let failing = Record { failing: Some(key), ..stopped(2, "cache") };
+    assert_eq!(overtaken(failing, "tue 08:20"), None);
+    let commanded = stopped(2, "cache").commanded("tue 08:21", Desired::Running);
+    assert_eq!(overtaken(commanded, "tue 08:21"), None);
+}
+
 #[test]
 fn an_edge_has_waves() {
     let shop = shop();

@@ -209,6 +209,7 @@ impl Fleet {
                 resources: vec![format!("*/{kind}/*").parse().expect("a pattern")],
                 after,
                 wait: format!("{}m", chance.u8(3..9)).parse().expect("a time"),
+                check: None,
             };
             groups.insert(group_name(kind), group);
         }

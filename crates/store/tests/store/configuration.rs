@@ -502,7 +502,8 @@ async fn an_apply_writes_no_record_that_it_does_not_concern() {
 }
 
 fn group() -> Group {
-    let text = r#"{"resources": ["tag:data"], "after": ["hz-eu/server/7"], "wait": "15m"}"#;
+    let text = r#"{"resources": ["tag:data"], "after": ["hz-eu/server/7"], "wait": "15m",
+        "check": "tcp://db.example.net:5432"}"#;
     serde_json::from_str(text).unwrap()
 }
 

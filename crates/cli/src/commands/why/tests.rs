@@ -184,6 +184,14 @@ fn what_it_waits_for_comes_second() {
     let expected = "It waits for db (not started yet), until Fri 07:30 UTC at most.";
     assert_eq!(why.answer[1], expected);
     assert_ne!(Why::of(&web, &[], &all, &screen).answer[1], expected);
+
+    let data = "data".parse().unwrap();
+    let groups = &mut Arc::make_mut(&mut all.configuration).settings.groups;
+    groups.get_mut(&data).unwrap().check = Some("tcp://db.internal:5432".parse().unwrap());
+    let db = office("do-main/droplet/2", "db");
+    let expected = "It waits for the check of data (tcp://db.internal:5432), until Fri 07:30 UTC at \
+                    most.";
+    assert_eq!(Why::of(&web, &[db], &all, &screen).answer[1], expected);
 }
 
 #[test]
