@@ -88,7 +88,7 @@ fn what_a_week_saved_is_what_the_clouds_charge_less_and_the_rest_is_named() {
         assert!(known["berlin-ci-1"].abs() < 1e-9);
 
         // With the prices of databases, both bills are known.
-        let priced = format!("{configuration}{PRICES}");
+        let priced = format!("owner_tag = \"team\"\n{configuration}{PRICES}");
         terminal.write(&priced);
         let ended = terminal.run(&["apply", "--yes"]).await;
         assert!(matches!(ended.code, Some(0 | 3)), "{}", ended.stderr);
@@ -116,6 +116,22 @@ fn what_a_week_saved_is_what_the_clouds_charge_less_and_the_rest_is_named() {
                 assert!((said - by_group).abs() < 0.1, "{by}: {by_group}, not {said}");
             }
         }
+
+        // A report of an owner has what is theirs alone, and what that saved.
+        let by_owner = report(&terminal, &["--by", "owner"]).await;
+        let of_web = rows(&by_owner).iter().find(|row| row["group"] == "web").unwrap();
+        let shown = terminal.run(&["report", "--owner", "web", "--markdown"]).await.stdout;
+        let tables: Vec<_> = shown.lines().filter(|line| line.starts_with("| ")).collect();
+        let saved = of_web["saved"].as_f64().unwrap();
+        let saved = format!("| berlin-office | {saved:.2} USD |");
+        let [_, schedule, _, money] = tables[..] else {
+            panic!("{shown}");
+        };
+        assert!(schedule.starts_with("| berlin-office | ") && schedule.ends_with(" of 1 |"));
+        assert_eq!(money, saved, "{shown}");
+        let unknown = terminal.run(&["report", "--owner", "wbe"]).await;
+        assert_eq!(unknown.code, Some(2));
+        assert!(unknown.stderr.contains("did you mean `web`?"), "{}", unknown.stderr);
 
         // People read the totals last.
         let shown = terminal.run(&["saved", "--since", "8d"]).await.stdout;

@@ -188,7 +188,7 @@ impl Service {
         let render = |input: &page::Input<'_>| page::render(input, audience);
         let (period, time) = (Period::month_of(now), (&zone, now));
         let (page, _) =
-            publish::overview::show(&self.store, &in_force, period, time, render).await?;
+            publish::overview::show(&self.store, &in_force, None, period, time, render).await?;
         Ok(page)
     }
 

@@ -75,8 +75,16 @@ impl<'a> Facts<'a> {
         short(at, self.input.zone, self.input.now)
     }
 
+    /// Whose resources these are. Not shown to the public: an owner may be a person.
+    pub(crate) fn owner(&self) -> Option<&'a str> {
+        self.input.owner.filter(|_| !self.is_public())
+    }
+
+    /// The schedules; those of an owner are the ones that their resources follow.
     pub(crate) fn schedules(&self) -> impl Iterator<Item = (&'a ScheduleName, &'a Rule)> {
-        self.input.in_force.configuration.schedules.iter()
+        let schedules = self.input.in_force.configuration.schedules.iter();
+        let is_whole = self.input.owner.is_none();
+        schedules.filter(move |(name, _)| is_whole || !self.following(name).is_empty())
     }
 
     pub(crate) fn following(&self, schedule: &ScheduleName) -> Vec<&Machine<'a>> {

@@ -14,7 +14,7 @@ pub(crate) fn document(facts: &Facts<'_>) -> Markup {
     let age = facts.age();
     let body = html! {
         header {
-            p class="brand" { "Offhours" }
+            p class="brand" { "Offhours" @if let Some(owner) = facts.owner() { ", resources of " (owner) } }
             h1 { (facts.verdict()) }
             @for line in facts.pauses() { p class="paused" { (text::sentence(&line)) } }
             p class="number" { (facts.off()) ", " (facts.saved()) }

@@ -40,6 +40,8 @@ pub enum Audience {
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
     pub in_force: &'a InForce,
+    /// Whose resources the records are; `None` for those of all owners.
+    pub owner: Option<&'a str>,
     pub records: &'a [Record],
     /// What history shows, and what was saved in the time range that is shown.
     pub past: &'a Past,

@@ -10,6 +10,9 @@ pub(crate) fn document(facts: &Facts<'_>) -> String {
     let mut text = String::new();
     let age = facts.age();
     let stale = if age.is_stale { " **(out of date)**" } else { "" };
+    if let Some(owner) = facts.owner() {
+        writeln!(text, "Resources of {}:\n", plain(owner)).ok();
+    }
     writeln!(text, "**{}** {}, {}\n", facts.verdict(), facts.off(), facts.saved()).ok();
     for line in facts.pauses() {
         writeln!(text, "{}\n", plain(&line)).ok();

@@ -97,6 +97,23 @@ fn a_pause_is_in_the_first_lines_and_on_the_strips_of_what_it_concerns() {
 }
 
 #[test]
+fn a_page_of_an_owner_says_whose_it_is_and_has_their_schedules_alone() {
+    let mut fleet = Fleet::in_order();
+    fleet.owner = Some("<web>");
+    let shown = text(&operators(&fleet));
+    assert!(shown.starts_with("Offhours, resources of &lt;web&gt; All is as "), "{shown}");
+    assert!(shown.contains("office") && !shown.contains("late"), "{shown}");
+    let brief = fleet.shown(NIGHT, |input| markdown(input, Audience::Operators));
+    assert!(brief.starts_with("Resources of &lt;web&gt;:\n\n**All is as "), "{brief}");
+    for public in [
+        page(&fleet, Audience::Public),
+        fleet.shown(NIGHT, |input| markdown(input, Audience::Public)),
+    ] {
+        assert!(!public.contains("web&gt;"), "{public}");
+    }
+}
+
+#[test]
 fn the_public_form_has_no_reference_id_reason_person_or_account() {
     let fleet = Fleet::night().paused();
     let secret = [

@@ -13,11 +13,12 @@ use crate::Error;
 /// How many entries of the activity log are read.
 const ENTRIES: usize = 30;
 
-/// Reads what is shown, with the money of a period, and renders it. Also returns how many items
-/// cannot be read.
+/// Reads what is shown, with the money of a period, and renders it: of all resources, or of those of
+/// an owner. Also returns how many items cannot be read.
 pub async fn show<R>(
     store: &Reader,
     in_force: &InForce,
+    owner: Option<&str>,
     period: Period,
     (zone, now): (&TimeZone, Timestamp),
     render: impl FnOnce(&Input<'_>) -> R,
@@ -34,9 +35,14 @@ pub async fn show<R>(
         records.extend(found.read);
     }
     let configuration = &in_force.configuration;
+    let tag = configuration.settings.owner_tag.as_deref().unwrap_or_default();
+    records.retain(|one| owner.is_none() || one.tag_value(tag) == owner);
     let mut past = PastCollector::new(period, configuration, &prices, &accounts, (zone, now));
     let mut walk = Walk::new(&records, |reference, entries, record| {
-        past.count(reference, entries, record);
+        // Whose a forgotten resource was is not known.
+        if owner.is_none() || record.is_some() {
+            past.count(reference, entries, record);
+        }
     });
     // Stops that began before the period matter as well.
     let all = HistoryQuery { since: Timestamp::MIN, until: Timestamp::MAX, schedule: None };
@@ -56,6 +62,6 @@ pub async fn show<R>(
     }
     let past = past.finish(unreadable);
     let (activity, accounts, records) = (&activity, &accounts, &records);
-    let input = Input { in_force, records, past: &past, activity, accounts, zone, now };
+    let input = Input { in_force, owner, records, past: &past, activity, accounts, zone, now };
     Ok((render(&input), unreadable))
 }

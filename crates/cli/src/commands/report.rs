@@ -8,9 +8,9 @@ use report::history::Period;
 
 use crate::{
     Exit,
-    connection::Session,
+    connection::{Session, all_records},
     context::Context,
-    names::history::report_unreadable,
+    names::{check_owner, history::report_unreadable},
     output,
     time::{Asked, Month},
     time_range,
@@ -27,6 +27,7 @@ Examples:
   offhours report week.html
   offhours report --month 2026-10 -o october.html
   offhours report --public public.html    without references, reasons and persons
+  offhours report --owner web web.html    what is theirs alone
   offhours report --markdown              in brief, for a mail or a pull request")]
 pub struct Args {
     /// Write to this file instead of standard output.
@@ -38,6 +39,9 @@ pub struct Args {
     /// Write a summary in Markdown instead of a page.
     #[arg(long)]
     markdown: bool,
+    /// Only resources of this owner, by the `owner_tag` of the configuration.
+    #[arg(long, value_name = "OWNER")]
+    owner: Option<String>,
     /// Calendar month, in UTC, that the money is about: 2026-10, october [default: this month].
     #[arg(long, value_name = "MONTH")]
     month: Option<Month>,
@@ -46,18 +50,20 @@ pub struct Args {
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let audience = if args.public { Audience::Public } else { Audience::Operators };
     let render = if args.markdown { page::markdown } else { page::render };
-    let page = shown(args.month, context, |input| render(input, audience)).await?;
+    let owner = args.owner.as_deref();
+    let page = shown(owner, args.month, context, |input| render(input, audience)).await?;
     output::write_file(args.file.as_deref(), &page)?;
     Ok(Exit::Done)
 }
 
 /// Returns the page of the present, with buttons.
 pub(super) async fn live(context: &Context) -> anyhow::Result<String> {
-    shown(None, context, |input| page::render(input, Audience::Acting)).await
+    shown(None, None, context, |input| page::render(input, Audience::Acting)).await
 }
 
 /// Reads what the page shows, and renders it.
 async fn shown(
+    owner: Option<&str>,
     month: Option<Month>,
     context: &Context,
     render: impl FnOnce(&Input<'_>) -> String,
@@ -66,7 +72,10 @@ async fn shown(
     let in_force = store.in_force().await?;
     let zone = context.zone(&*in_force.configuration);
     let period = period(month, &zone, now)?;
-    let shown = publish::overview::show(&store, &in_force, period, (&zone, now), render);
+    if let Some(owner) = owner {
+        check_owner(owner, &all_records(&store).await?, &in_force.configuration)?;
+    }
+    let shown = publish::overview::show(&store, &in_force, owner, period, (&zone, now), render);
     let (page, unreadable) = shown.await?;
     report_unreadable(unreadable);
     Ok(page)

@@ -33,7 +33,7 @@ use crate::{
     context::Context,
     exit::UsageError,
     listing::{Failure, Waiting, not_listed},
-    names::{check_account, check_schedule, exists, find, owner_tag},
+    names::{check_account, check_owner, check_schedule, find},
     output::{self, Format},
     pausing::remark_on_pauses,
     print::Screen,
@@ -254,9 +254,7 @@ impl<'a> View<'a> {
         }
         let mut selected = read(args, store, &in_force.configuration, now).await?;
         if let Some(owner) = &args.owner {
-            let tag = owner_tag(&in_force.configuration)?;
-            let known = selected.records.iter().filter_map(|one| one.tag_value(tag));
-            exists("owner", owner, known)?;
+            let tag = check_owner(owner, &selected.records, &in_force.configuration)?;
             selected.records.retain(|one| one.tag_value(tag) == Some(owner));
         }
         let mut view = Self {

@@ -178,6 +178,17 @@ pub(crate) fn owner_tag(configuration: &Configuration) -> Result<&str, UsageErro
     configuration.settings.owner_tag.as_deref().ok_or_else(|| UsageError(missing.to_owned()))
 }
 
+/// Checks that one of these has an owner, and returns the key of the tags that name owners.
+pub(crate) fn check_owner<'c>(
+    owner: &str,
+    records: &[Record],
+    configuration: &'c Configuration,
+) -> Result<&'c str, UsageError> {
+    let tag = owner_tag(configuration)?;
+    exists("owner", owner, records.iter().filter_map(|one| one.tag_value(tag)))?;
+    Ok(tag)
+}
+
 /// Refuses an account that is not among these.
 pub(crate) fn check_account<'a>(
     name: &AccountName,

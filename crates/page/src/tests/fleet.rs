@@ -45,6 +45,7 @@ pub(super) struct Fleet {
     pub(super) records: Vec<Record>,
     activity: Vec<Activity>,
     accounts: BTreeMap<AccountName, AccountState>,
+    pub(super) owner: Option<&'static str>,
 }
 
 /// A server that was stopped by `office` this evening, as was asked.
@@ -89,6 +90,7 @@ impl Fleet {
             records,
             activity: Vec::new(),
             accounts: [listed("do-main"), listed("hz-eu")].into(),
+            owner: None,
         }
     }
 
@@ -202,6 +204,7 @@ impl Fleet {
         let past = past.finish(0);
         show(&Input {
             in_force: &self.in_force,
+            owner: self.owner,
             records: &self.records,
             past: &past,
             activity: &self.activity,
