@@ -126,6 +126,14 @@ pub fn announced<'r>(
     stops
 }
 
+/// Returns when a record's stop at an edge is announced; `None` if it is not.
+#[must_use]
+pub fn announced_at(record: &Record, rules: Rules<'_>, edge: Timestamp) -> Option<Timestamp> {
+    let membership = Membership::of(Subject::recorded(record), rules.configuration);
+    let at = edge - membership.policy(rules.configuration).notice?.get();
+    (next_stop(record, rules, at, edge) == Some(edge)).then_some(at)
+}
+
 /// Reports whether a schedule whose stop at an instant was announced stops a record by then, or has
 /// done so since.
 #[must_use]

@@ -6,6 +6,7 @@ use domain::{
     decision::{Decision, InForce, LeaveReason, Rules, Verdict, judge, observer},
     explanation::{EdgeExplanation, next_edge},
     membership::Subject,
+    notice::announced_at,
     order::Order,
     record::{Cause, Record},
     resource::Power,
@@ -66,15 +67,18 @@ impl<'a> Answer<'a> {
         Some(format!("It {wait}."))
     }
 
-    /// The next edge, and how far ahead it is. `None` if there is none.
+    /// The next edge, how far ahead it is, and when it is announced. `None` if there is none.
     #[must_use]
     pub fn next_line(&self) -> Option<String> {
         let EdgeExplanation { at, to, cause } = self.next_edge()?;
         let at = at?;
         let ahead = length(at.duration_since(self.now));
         let early = self.early(at, to, &cause).unwrap_or_default();
+        let notice = announced_at(self.record, self.rules, at).filter(|at| *at > self.now);
+        let notice = notice.map(|at| format!(", announced at {}", short(at, self.zone, self.now)));
+        let notice = notice.unwrap_or_default();
         let (to, at) = (desired_or_any(to), short(at, self.zone, self.now));
-        Some(format!("Next: {to} at {at}, in {ahead}{early}."))
+        Some(format!("Next: {to} at {at}, in {ahead}{early}{notice}."))
     }
 
     /// The next edge to show.

@@ -11,7 +11,7 @@ use std::{
 use domain::{
     ScheduleName,
     configuration::{OverrideTarget, Overrides},
-    decision::{InForce, Rules, coming_edges, judge},
+    decision::{InForce, Rules, coming_edges, judge, observer},
     explanation::standing_command,
     membership::Subject,
     order::Order,
@@ -157,6 +157,9 @@ pub(super) struct Coming {
     /// for those that wait for these, and so on; omitted for the first ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     wave: Option<usize>,
+    /// When the stop is announced, by the `notice` of the schedule; omitted if it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    announced_at: Option<Timestamp>,
     /// The desired state from then on; null if either state will do.
     to: Option<Desired>,
     /// The schedule that the resources follow; null if they follow none.
@@ -214,9 +217,16 @@ impl Followed {
         }
         let to = |runs| if runs { Desired::Running } else { Desired::Stopped };
         let row = |((at, wave, schedule, runs, cause), records): (Key, Vec<&Record>)| {
+            let is_stop = runs == Some(false) && cause.is_some();
+            let rule = schedule.as_ref().and_then(|name| rules.configuration.schedules.get(name));
+            let policy = rule.map(|rule| &rule.policy).filter(|policy| {
+                let acts = |one: &&Record| observer(one, policy, rules.configuration).is_none();
+                is_stop && (records.is_empty() || records.iter().any(acts))
+            });
+            let announced_at = policy.and_then(|policy| Some(at - policy.notice?.get()));
             let resources = records.into_iter().map(Named::from).collect();
             let wave = (wave > 1).then_some(wave);
-            Coming { at, wave, to: runs.map(to), schedule, cause, resources }
+            Coming { at, wave, announced_at, to: runs.map(to), schedule, cause, resources }
         };
         coming.into_iter().map(row).collect()
     }
@@ -258,6 +268,7 @@ impl print::Row for Coming {
         Column::of("When"),
         Column::of("Desired"),
         Column::of("Schedule"),
+        Column::of("Announced"),
         Column::wide("By"),
         Column::text("Resources"),
     ];
@@ -278,6 +289,7 @@ impl print::Row for Coming {
             }),
             Cell::desired(self.to),
             Cell::any(self.schedule.as_ref()),
+            Cell::any(self.announced_at.map(|at| screen.time(at))),
             Cell::any(by.map(|cause| cause.replace('-', " "))),
             Cell::new(names),
         ]

@@ -41,6 +41,21 @@ fn a_stop_is_announced_within_the_notice_period_and_never_once_it_is_past() {
 }
 
 #[test]
+fn it_is_known_beforehand_when_the_stop_at_an_edge_is_announced() {
+    #[track_caller]
+    fn check(world: &World, record: &Record, edge: &str, expected: Option<&str>) {
+        assert_eq!(announced_at(record, world.rules(), at(edge)), expected.map(at));
+    }
+    check(&noticing(), &web(), "mon 19:00", Some("mon 18:00"));
+    check(&noticing(), &web(), "tue 08:00", None);
+    check(&noticing(), &web().settled(Power::Stopped), "mon 19:00", None);
+    check(&world(), &web(), "mon 19:00", None);
+    let kept = noticing().overriding("office", RUNNING, "mon 12:00", "mon 21:00");
+    check(&kept, &web(), "mon 19:00", None);
+    check(&kept, &web(), "mon 21:00", Some("mon 20:00"));
+}
+
+#[test]
 fn a_schedule_without_a_notice_period_announces_nothing() {
     check(&world(), &web(), "mon 18:30", None);
 }

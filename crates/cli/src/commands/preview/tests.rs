@@ -1,5 +1,8 @@
 use clap::Parser;
-use domain::resource::Power;
+use domain::{
+    configuration::{Configuration, Mode},
+    resource::Power,
+};
 use jiff::{SignedDuration, tz::TimeZone};
 
 use super::*;
@@ -13,9 +16,15 @@ struct Line {
 
 /// The table of what comes until Monday noon, with these groups.
 fn table(groups: serde_json::Value) -> String {
+    changed(|configuration| {
+        configuration.settings.groups = serde_json::from_value(groups).unwrap();
+    })
+}
+
+/// The same with any change of the configuration.
+fn changed(change: impl FnOnce(&mut Configuration)) -> String {
     let mut in_force = in_force();
-    let configuration = Arc::make_mut(&mut in_force.configuration);
-    configuration.settings.groups = serde_json::from_value(groups).unwrap();
+    change(Arc::make_mut(&mut in_force.configuration));
     let names = ["web-1", "alone", "db", "web-2"];
     let records = names.iter().zip(1..).map(|(name, id)| {
         let record = office(&format!("do-main/droplet/{id}"), name);
@@ -28,6 +37,24 @@ fn table(groups: serde_json::Value) -> String {
     let table = Screen::plain(&TimeZone::UTC, now()).table(&coming);
     let of_office = table.lines().filter(|line| line.contains("office"));
     of_office.map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_stop_is_shown_with_when_it_is_announced() {
+    let noticing = |mode| {
+        changed(|configuration| {
+            for rule in configuration.schedules.values_mut() {
+                rule.policy.notice = Some("15m".parse().unwrap());
+                rule.policy.mode = mode;
+            }
+        })
+    };
+    insta::assert_snapshot!(noticing(Mode::Act), @r"
+    now            running  office                   4: web-1, alone, db, web-2
+    Fri 18:00 UTC  stopped  office    Fri 17:45 UTC  4: web-1, alone, db, web-2
+    Mon 07:00 UTC  running  office                   4: web-1, alone, db, web-2
+    ");
+    assert!(!noticing(Mode::Observe).contains("17:45"));
 }
 
 #[test]

@@ -165,6 +165,23 @@ fn the_answer_comes_first_in_a_sentence() {
 }
 
 #[test]
+fn a_stop_that_will_be_announced_says_when() {
+    let mut configuration = configuration();
+    for rule in configuration.schedules.values_mut() {
+        rule.policy.notice = Some("15m".parse().unwrap());
+    }
+    let all = InForce { configuration: Arc::new(configuration), ..in_force() };
+    let next = |instant: &str| {
+        let (why, _) = why_at(&office("do-main/droplet/1", "web-1"), &all, instant);
+        why.answer.last().unwrap().clone()
+    };
+    let stop = "Next: stopped at Fri 19:00 CET, in";
+    assert_eq!(next("2026-11-20T16:00:00Z"), format!("{stop} 2h, announced at Fri 18:45 CET."));
+    // By then it was announced.
+    assert_eq!(next("2026-11-20T17:50:00Z"), format!("{stop} 10m."));
+}
+
+#[test]
 fn what_it_waits_for_comes_second() {
     let mut all = in_force();
     let configuration = Arc::make_mut(&mut all.configuration);
