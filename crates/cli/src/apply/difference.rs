@@ -95,6 +95,7 @@ impl TableChange {
                 ("machine", format!("{account}/{machine}"))
             }
             ["accounts", name] => ("account", name.to_owned()),
+            ["groups", name] => ("group", name.to_owned()),
             ["notify", name] => ("target", name.to_owned()),
             ["schedules", name] => ("schedule", name.to_owned()),
             _ => ("settings", String::new()),
@@ -226,7 +227,8 @@ periods = [{ begin = "08:00", end = "19:00" }]
             .replace(
                 "\"08:00\", end = \"19:00\" }]\ngraceful",
                 "\"07:00\", end = \"19:00\" }]\ngraceful",
-            );
+            )
+            + "[groups.data]\nresources = \"name:db\"\n";
         let changes = compared(OLD, &new);
         let drawn: Vec<_> = changes.iter().map(|one| one.drawn(Style::PLAIN)).collect();
         insta::assert_snapshot!(drawn.concat(), @r#"
@@ -238,6 +240,8 @@ periods = [{ begin = "08:00", end = "19:00" }]
         - [accounts.old]
         - provider = "hetzner"
         - token = "env:HZ"
+        + [groups.data]
+        + resources = ["name:db"]
           [schedules.office]
         - periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         + periods = [{ weekdays = "mon-fri", begin = "07:00", end = "19:00" }]
@@ -254,14 +258,15 @@ periods = [{ begin = "08:00", end = "19:00" }]
         settings: - protect = ["name:*prod*", "tag:live"], + protect = ["name:*prod*"]
         account hz-eu added
         account old removed
+        group data added
         schedule office: - periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }], + periods = [{ weekdays = "mon-fri", begin = "07:00", end = "19:00" }], + graceful = true
         schedule other added
         schedule same removed
         "#);
         assert_eq!(
             counted(&changes),
-            "1 account added, 1 account removed, 1 schedule added, 1 schedule changed, 1 schedule \
-             removed, settings changed"
+            "1 account added, 1 account removed, 1 group added, 1 schedule added, 1 schedule \
+             changed, 1 schedule removed, settings changed"
         );
     }
 
