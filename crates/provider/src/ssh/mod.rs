@@ -152,8 +152,8 @@ pub enum UnknownCause {
     ExitCode(u32),
     /// The status command did not end with an exit code.
     Failed(Failure),
-    /// The probe's port is closed, or nothing answers there.
-    Closed,
+    /// There is no status command: the probe is all there is.
+    NotAsked,
     /// The probe could not be carried out.
     NotProbed(Failure),
 }
@@ -163,7 +163,7 @@ impl fmt::Display for UnknownCause {
         match self {
             Self::ExitCode(code) => write!(f, "status ended with exit code {code}"),
             Self::Failed(failure) => write!(f, "status failed: {failure}"),
-            Self::Closed => f.write_str("probe got no answer"),
+            Self::NotAsked => f.write_str("no status command"),
             Self::NotProbed(failure) => write!(f, "probe failed: {failure}"),
         }
     }
@@ -234,8 +234,7 @@ impl Api {
     ) -> Result<Observed, ProviderError> {
         let (said, output) = match &machine.status {
             Some(status) => self.ask(name, machine, status).await?,
-            // The probe is all there is.
-            None => (State::Unknown(UnknownCause::Closed), Output::default()),
+            None => (State::Unknown(UnknownCause::NotAsked), Output::default()),
         };
         let state = match said {
             State::Unknown(why) => self.probe(machine, why).await,
@@ -281,14 +280,14 @@ impl Api {
                 UnknownCause::Failed(Failure::Unanswered) => silent(why),
                 UnknownCause::ExitCode(_)
                 | UnknownCause::Failed(_)
-                | UnknownCause::Closed
+                | UnknownCause::NotAsked
                 | UnknownCause::NotProbed(_) => State::Unknown(why),
             };
         };
         match address::probe(self.route(), probe).await {
             Ok(()) => State::Running,
             Err(Failure::Unanswered) => silent(why),
-            Err(failure) if why == UnknownCause::Closed => {
+            Err(failure) if why == UnknownCause::NotAsked => {
                 State::Unknown(UnknownCause::NotProbed(failure))
             }
             Err(_) => State::Unknown(why),

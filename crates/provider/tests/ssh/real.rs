@@ -276,8 +276,7 @@ async fn a_probe_fills_in_where_the_status_is_unknown() {
     let open = listener.local_addr().unwrap();
     let closed: SocketAddr = CLOSED.parse().unwrap();
     for (status, probe, means, expected) in [
-        (None, open, "unknown", "Running"),
-        (None, closed, "unknown", "Unknown(Closed)"),
+        (None, open, "stopped", "Running"),
         (None, closed, "stopped", "Silent"),
         (Some("exit 0"), closed, "stopped", "Running"),
         (Some("exit 3"), open, "unknown", "Stopped"),
