@@ -36,6 +36,10 @@ class Simulator:
         """Returns every resource's state, keyed by reference."""
         return self._get("resources")["resources"]
 
+    def images(self) -> list[dict[str, Any]]:
+        """Returns every image and snapshot, each with its account."""
+        return self._get("resources")["images"]
+
     def refuse_next_change(self, resource: str) -> None:
         """Refuses the next change of a resource with 422, as the clouds do."""
         match = {"resource": resource, "method": "POST"}

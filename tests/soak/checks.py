@@ -265,6 +265,15 @@ def no_item_has_a_token(evidence: Evidence) -> Found:
                 yield version.at, f"{table} {version.reference}", "an item has a token in it"
 
 
+def a_machine_or_its_snapshot_exists(evidence: Evidence) -> Found:
+    """A machine that is hibernated exists once, or not at all while it has a complete snapshot."""
+    for sight in evidence.sights:
+        if sight.machines > 1:
+            yield sight.at, sight.reference, f"exists {sight.machines} times"
+        elif not sight.machines and not sight.snapshots:
+            yield sight.at, sight.reference, "was deleted, and has no complete snapshot"
+
+
 CHECKS: tuple[Check, ...] = (
     every_change_has_a_permit_of_its_own,
     nothing_is_sent_for_what_is_not_to_be_touched,
@@ -277,6 +286,7 @@ CHECKS: tuple[Check, ...] = (
     the_rate_limit_is_never_exceeded,
     revisions_grow_by_one,
     no_item_has_a_token,
+    a_machine_or_its_snapshot_exists,
 )
 """The checks that hold at any instant."""
 
@@ -298,6 +308,20 @@ def at_the_end_all_is_where_it_should_be(evidence: Evidence) -> Found:
         wrong = desired and _wrong(kind, look, record, desired)
         if wrong and _reason(record) is None:
             yield evidence.until, reference, f"should be {desired}, and {wrong}"
+
+
+def at_the_end_only_what_is_stopped_is_hibernated(evidence: Evidence) -> Found:
+    """A machine that exists is where it should be; one that does not is to be stopped."""
+    rules = Rules.in_force(evidence, evidence.until)
+    last = {sight.reference: sight for sight in evidence.sights}
+    for reference in (name for name, sight in last.items() if not sight.machines):
+        looks = evidence.looks.get(reference)
+        schedule = looks and rules.schedule_of(reference, looks[-1])
+        if not schedule or rules.desired(reference, schedule, evidence.until) != RUNNING:
+            continue
+        record = evidence.record_at(reference, evidence.until)
+        if record is None or _reason(record) is None:
+            yield evidence.until, reference, "should be running, and is hibernated"
 
 
 def _wrong(kind: Kind, look: Look, record: Version, desired: str) -> str | None:
@@ -330,7 +354,10 @@ def _nothing_to_shrink_to(record: Version) -> str | None:
     return "already at its smallest" if smallest and "/database/" in record.reference else None
 
 
-FINAL: tuple[Check, ...] = (at_the_end_all_is_where_it_should_be,)
+FINAL: tuple[Check, ...] = (
+    at_the_end_all_is_where_it_should_be,
+    at_the_end_only_what_is_stopped_is_hibernated,
+)
 """The checks that hold after a calm."""
 
 

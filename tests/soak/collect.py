@@ -6,6 +6,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from boto3.dynamodb.types import TypeDeserializer
 from rehearsal.simulator import Simulator
 from rehearsal.stack import Stack
 
-from .evidence import TABLES, Entry, Evidence, Look, Version
+from .evidence import TABLES, Entry, Evidence, Look, Sight, Version
+from .fleet import HIBERNATING
 from .kinds import Viewer
+from .originals import Originals, original, sights
 
 NUMBERED_BY = 20
 """How many leading digits of ministack's sequence numbers are the millisecond of the write."""
@@ -76,10 +79,12 @@ class Collector:
         self._secrets = secrets
         self._streams = {table: Stream(stack, table) for table in TABLES}
         self._viewer = Viewer()
+        self._originals = Originals()
         self.entries: list[Entry] = []
         self.logged: list[dict[str, Any]] = []
         self.versions: dict[str, list[Version]] = {table: [] for table in TABLES}
         self.looks: defaultdict[str, list[Look]] = defaultdict(list)
+        self.sights: list[Sight] = []
         self.acts: list[tuple[float, str]] = []
         self._latest: Evidence | None = None
 
@@ -92,19 +97,25 @@ class Collector:
         until = time.time()
         after = self.entries[-1].sequence if self.entries else 0
         logged = self._simulator.requests(after)
-        entries = [Entry.of(one) for one in logged]
+        entries = [self._originals.named(Entry.of(one)) for one in logged]
         self.logged += logged
         self.entries += entries
         for reference, look in self._viewer.looks(entries):
             self.looks[reference].append(look)
         for table, stream in self._streams.items():
             self.versions[table] += stream.new()
+        resources = self._simulator.resources()
+        references = [member.reference for member in HIBERNATING]
+        # In this order: a machine that is missing had its snapshot before.
+        self.sights += sights(time.time(), references, resources, self._simulator.images())
+        resources = {original(name, state): state for name, state in resources.items()}
         self._latest = Evidence(
             until,
             self.entries,
             self.versions,
             self.looks,
-            self._simulator.resources() if last else {},
+            resources if last else {},
+            self.sights,
             self.acts,
             self._secrets,
         )
@@ -122,6 +133,7 @@ class Collector:
         more = {
             "until": self._latest.until,
             "resources": self._latest.resources,
+            "sights": [astuple(sight) for sight in self.sights],
             "acts": self.acts,
             "secrets": self._secrets,
         }
@@ -138,7 +150,9 @@ def _read(path: Path) -> list[Any]:
 
 def kept(directory: Path) -> Evidence:
     """Reads the saved evidence of a run."""
-    entries = [Entry.of(logged) for logged in _read(directory / "requests.jsonl")]
+    originals = Originals()
+    logged = _read(directory / "requests.jsonl")
+    entries = [originals.named(Entry.of(one)) for one in logged]
     looks: defaultdict[str, list[Look]] = defaultdict(list)
     for reference, look in Viewer().looks(entries):
         looks[reference].append(look)
@@ -157,6 +171,7 @@ def kept(directory: Path) -> Evidence:
         versions,
         looks,
         more["resources"],
+        [Sight(*sight) for sight in more["sights"]],
         acts,
         tuple(more["secrets"]),
     )

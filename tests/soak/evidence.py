@@ -138,6 +138,17 @@ class Look:
 
 
 @dataclass(frozen=True)
+class Sight:
+    """What existed of a machine that is hibernated, in the clouds' own state."""
+
+    at: float
+    reference: str
+    machines: int
+    snapshots: int
+    """Only complete ones count."""
+
+
+@dataclass(frozen=True)
 class Evidence:
     """All that is known up to an instant."""
 
@@ -151,6 +162,8 @@ class Evidence:
     """By resource, oldest first."""
     resources: dict[str, Any] = field(default_factory=dict)
     """The clouds' own state at the end."""
+    sights: list[Sight] = field(default_factory=list)
+    """Of every machine that is hibernated, oldest first."""
     acts: list[tuple[float, str]] = field(default_factory=list)
     """When a person did something with which resource in a console."""
     secrets: tuple[str, ...] = ()

@@ -17,6 +17,8 @@ PROVIDERS = {"do-main": "digitalocean", "do-lab": "digitalocean", "hz-eu": "hetz
 
 SCHEDULES = ("rota", "shifts", "gentle", "soft", "steady", "frugal")
 """In order: cron, periods, no power cuts, Droplets shut down first, enforced, smaller plans."""
+HIBERNATES = "away"
+"""The schedule that hibernates its machines; no person and no operator interferes with it."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,32 @@ SERVERS = (
 )
 MEMBERS = (*DROPLETS, *DATABASES, *POOLS, *SERVERS)
 
+QUICK = 'snapshot = "20s"\ncreation = "10s"'
+HIBERNATING = (
+    droplet(3164448, "bench-1", f"offhours:{HIBERNATES}", more=f'{QUICK}\nsnapshot_lag = "10s"'),
+    server(48, "build-1", HIBERNATES, f'{QUICK}\nserver_type = "cpx22"\naddresses = []'),
+)
+"""Machines that do not exist while they are stopped."""
+KEYS = """
+[[digitalocean.ssh_keys]]
+account = "do-main"
+id = 1
+name = "team"
+public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team"
+
+[[digitalocean.projects]]
+account = "do-main"
+id = "4e1bfbc3-dc3e-41f2-a18f-1b4d7ba71679"
+name = "first"
+is_default = true
+
+[[hetzner.ssh_keys]]
+id = 1
+name = "team"
+public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI team"
+"""
+"""What machines are recreated with."""
+
 UNTOUCHED = """
 [[droplets]]
 account = "do-main"
@@ -229,8 +257,8 @@ def toml() -> str:
     )
     clusters = cluster(STAGING, "staging") + POOLS[0].toml + POOLS[1].toml
     clusters += cluster(CI, "ci", '"offhours:rota"') + POOLS[2].toml + POOLS[3].toml
-    others = "".join(one.toml for one in (*DROPLETS, *DATABASES, *SERVERS))
-    return accounts + others + UNTOUCHED + clusters
+    others = "".join(one.toml for one in (*DROPLETS, *DATABASES, *SERVERS, *HIBERNATING))
+    return accounts + others + UNTOUCHED + KEYS + clusters
 
 
 def newcomer(number: int, schedule: str) -> Member:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from .evidence import Entry, Look
+from .originals import SNAPSHOTS, original, original_of, shown_in
 
 STOP, START = "stop", "start"
 
@@ -102,6 +103,7 @@ MACHINE_PLANS = {
     "c-4": (4, 8),
     "cpx12": (1, 2),
     "cx22": (2, 4),
+    "cpx22": (2, 4),
     "cpx32": (4, 8),
 }
 """The vCPUs and the memory in GiB of the machines' plans."""
@@ -180,12 +182,16 @@ class Machine(Kind):
 
     def verb(self, entry: Entry) -> str:
         # A Droplet's action is in the body, a server's in the path.
+        if "/actions" not in entry.path:
+            return f"{entry.method} {entry.path.split('/')[2]}"
         return entry.body["type"] if self.word == "droplet" else entry.path.rsplit("/", 1)[1]
 
     def direction(self, entry: Entry, saved: dict[str, Any] | None) -> str | None:
         # On its way to another plan and back, it is switched off and on.
         verb = self.verb(entry)
-        return None if saved or verb == self._moves else self._verbs[verb]
+        if saved or verb == self._moves or verb in REMOVALS:
+            return None
+        return self._verbs[verb]
 
     def leads_to(self, entry: Entry) -> MachineSize | None:
         is_move = self.verb(entry) == self._moves
@@ -312,13 +318,16 @@ KINDS: dict[str, Kind] = {
         Machine(
             "droplet",
             "active",
-            {"power_off": STOP, "shutdown": STOP, "power_on": START},
+            {"power_off": STOP, "shutdown": STOP, "power_on": START}
+            | {"snapshot": STOP, "DELETE droplets": STOP, "POST droplets": START},
             ("resize", "size"),
         ),
         Machine(
             "server",
             "running",
-            {"poweroff": STOP, "shutdown": STOP, "poweron": START},
+            {"poweroff": STOP, "shutdown": STOP, "poweron": START}
+            | {"create_image": STOP, "change_protection": STOP}
+            | {"DELETE servers": STOP, "POST servers": START},
             ("change_type", "server_type"),
         ),
         Database(),
@@ -327,6 +336,12 @@ KINDS: dict[str, Kind] = {
 }
 CUTS = ("power_off", "poweroff")
 """The verbs that cut a machine's power at once."""
+REMOVALS = ("DELETE snapshots", "DELETE images")
+"""The verbs that remove an old snapshot."""
+DELETIONS, CREATIONS = (
+    {f"{method} {word}s" for word in ("droplet", "server")} for method in ("DELETE", "POST")
+)
+"""The verbs that delete a machine, and those that recreate it."""
 
 
 def kind_of(reference: str) -> Kind:
@@ -338,6 +353,8 @@ class Viewer:
     """Reads from the log what the clouds showed of each resource."""
 
     def __init__(self) -> None:
+        self._latest: dict[str, Look] = {}
+        """The latest look at each machine: its snapshots take its place."""
         self._clusters: dict[str, dict[str, Any]] = {}
         """The latest name and tags of each cluster, which a list of pools does not contain."""
 
@@ -353,10 +370,14 @@ class Viewer:
             ("database", "database", database_look),
             ("server", "server", machine_look),
         ):
-            one = entry.answer.get(key)
-            shown = [one] if one else entry.answer.get(f"{key}s") or []
-            for resource in shown:
-                yield f"{entry.account}/{word}/{resource['id']}", look(entry.at, resource)
+            for resource in shown_in(entry.answer, [key]):
+                reference = original(f"{entry.account}/{word}/{resource['id']}", resource)
+                self._latest[reference] = look(entry.at, resource)
+                yield reference, self._latest[reference]
+        for snapshot in shown_in(entry.answer, SNAPSHOTS):
+            machine = original_of(entry.account, snapshot)
+            if machine in self._latest:
+                yield machine, replace(self._latest[machine], at=entry.at, status="hibernated")
         yield from self._pools(entry)
 
     def _pools(self, entry: Entry) -> Iterator[tuple[str, Look]]:

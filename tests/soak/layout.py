@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from .fleet import PROVIDERS
+from .fleet import HIBERNATES, PROVIDERS
 from .rules import RUNNING, STOPPED
 
 BY_CRON = ("rota", "soft", "frugal")
@@ -18,6 +18,8 @@ POLICIES = {
     "frugal": 'methods = { droplet = "resize", server = "rescale" }\n'
     'resize_to = "s-1vcpu-1gb"\n'
     'rescale_to = "cpx12"',
+    HIBERNATES: 'methods = { droplet = "hibernate", server = "hibernate" }\n'
+    'graceful = true\naccept = ["new-ip"]\notherwise = "power-off"',
 }
 HALF_AN_HOUR = 30 * 60.0
 
@@ -44,7 +46,8 @@ class Layout:
     def toml(self) -> str:
         """Returns the configuration, as an operator would write it."""
         accounts = "".join(
-            f'[accounts.{name}]\nprovider = "{PROVIDERS[name]}"\ntoken = "ssm:/offhours/{name}"\n\n'
+            f'[accounts.{name}]\nprovider = "{PROVIDERS[name]}"\n'
+            f'token = "ssm:/offhours/{name}"\nssh_key = "team"\n\n'
             for name in self.accounts
         )
         schedules = "\n".join(self._schedule(name, edges) for name, edges in self.edges.items())

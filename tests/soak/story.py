@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from .evidence import PERMIT, TABLES, Entry, Evidence, Version
+from .evidence import PERMIT, TABLES, Entry, Evidence, Sight, Version
 from .kinds import Viewer
+from .originals import Originals
 
 BEGIN = 1_800_000_000.0
 SERVER = "hz-eu/server/41"
@@ -30,6 +31,7 @@ class Story:
     entries: list[Entry] = field(default_factory=list)
     versions: dict[str, list[Version]] = field(default_factory=lambda: {one: [] for one in TABLES})
     resources: dict[str, Any] = field(default_factory=dict)
+    sights: list[Sight] = field(default_factory=list)
     acts: list[tuple[float, str]] = field(default_factory=list)
     records: dict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
 
@@ -123,6 +125,16 @@ class Story:
         entry = {"status": 201, "changed": True, "faulty": False} | more
         return self._logged(reference, seconds, method, path, {}, body=body, **entry)
 
+    def called(
+        self, account: str, call: str, seconds: float, body: Any = None, answer: Any = None
+    ) -> Story:
+        """A request arrived that names no resource, or one by a later id, and was accepted."""
+        method, path = call.split()
+        changed = method != "GET"
+        return self._logged(
+            None, seconds, method, path, answer, account, body=body, changed=changed
+        )
+
     def _logged(
         self,
         reference: str | None,
@@ -161,15 +173,17 @@ class Story:
 
     def evidence(self, until: float = 10_000.0) -> Evidence:
         """Returns all of it as evidence."""
-        looks = defaultdict(list)
-        for reference, look in Viewer().looks(self.entries):
+        looks, originals = defaultdict(list), Originals()
+        entries = [originals.named(entry) for entry in self.entries]
+        for reference, look in Viewer().looks(entries):
             looks[reference].append(look)
         return Evidence(
             BEGIN + until,
-            self.entries,
+            entries,
             self.versions,
             looks,
             self.resources,
+            self.sights,
             self.acts,
             ("simulated-do-token",),
         )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from . import checks
 from .checks import CHECKS, FINAL, Check
+from .evidence import Sight
 from .story import BEGIN, DATABASE, DROPLET, POOL, SERVER, Story, at
 
 LARGE = {"size": "db-s-4vcpu-8gb", "num_nodes": 1, "storage_size_mib": 143360}
@@ -13,6 +16,11 @@ SMALL = {"size": "db-s-1vcpu-1gb", "num_nodes": 1, "storage_size_mib": 10240}
 SAVED = {"kind": "database", "plan": "db-s-4vcpu-8gb", "nodes": 1, "storage_mib": 143360}
 POOL_SAVED = {"kind": "node-pool", "count": 3}
 BUILDER = "hz-eu/server/47"
+ASLEEP = "hz-eu/server/48"
+OWN = {"offhours-of": "server.48", "offhours-mark": "m-1"}
+IMAGE = {"image": {"id": 900, "status": "available", "labels": OWN}}
+RECREATED = {"id": 901, "name": "web-1", "labels": {"offhours": "rota"} | OWN}
+RECREATED |= {"status": "off", "server_type": {"name": "cx22"}}
 PLAN_SAVED = {"kind": "machine", "plan": "cpx32"}
 ON_LARGE, ON_SMALL = ({"server_type": {"name": plan}} for plan in ("cpx32", "cpx12"))
 SETTLED = {"name": "settled"}
@@ -51,7 +59,28 @@ def a_night() -> Story:
     story.permitted(SERVER, 70, "w-2", request={"forced": "intended"})
     story.asked(SERVER, "poweroff", 71)
     story.ended(SERVER, "stop", 2, 80, accepted_at=at(4), forced=True)
-    return rescaled(story)
+    return hibernated(rescaled(story))
+
+
+def hibernated(story: Story) -> Story:
+    """A server is kept as a snapshot and deleted, and recreated under another id."""
+    story.shown(ASLEEP, 1)
+    story.claimed(ASLEEP, "stop", 2, "w-1").asked(ASLEEP, "shutdown", 3)
+    story.shown(ASLEEP, 20, status="off")
+    story.permitted(ASLEEP, 21, "w-2").asked(ASLEEP, "create_image", 22)
+    story.shown(ASLEEP, 60, status="off").called("hz-eu", "GET /v1/images/900", 60, None, IMAGE)
+    protect = "POST /v1/images/900/actions/change_protection"
+    story.permitted(ASLEEP, 61, "w-3").called("hz-eu", protect, 62)
+    story.shown(ASLEEP, 80, status="off")
+    story.permitted(ASLEEP, 81, "w-4").called("hz-eu", "DELETE /v1/servers/48", 82)
+    story.entries[-1] = replace(story.entries[-1], resource=ASLEEP)
+    story.ended(ASLEEP, "stop", 2, 90, accepted_at=at(4))
+    story.called("hz-eu", "GET /v1/images/900", 200, None, IMAGE)
+    story.claimed(ASLEEP, "start", 201, "w-5").called("hz-eu", "POST /v1/servers", 202, RECREATED)
+    story.called("hz-eu", "GET /v1/servers", 240, None, {"servers": [RECREATED]})
+    story.permitted(ASLEEP, 241, "w-6").called("hz-eu", "POST /v1/servers/901/actions/poweron", 242)
+    story.sights += [Sight(BEGIN + 60, ASLEEP, 1, 1), Sight(BEGIN + 90, ASLEEP, 0, 1)]
+    return story.ended(ASLEEP, "start", 201, 260, accepted_at=at(203))
 
 
 def rescaled(story: Story) -> Story:
@@ -478,3 +507,55 @@ def test_what_says_why_it_is_elsewhere_is_well() -> None:
 def test_what_follows_nothing_may_be_anywhere() -> None:
     assert at_the_end(SERVER, ALWAYS, {"status": "off", "labels": {"offhours": "off"}}) == []
     assert at_the_end(SERVER, ALWAYS | {"mode": "observe"}, {"status": "off"}) == []
+
+
+# --- Hibernation ----------------------------------------------------------------------------------
+
+
+def test_a_request_to_a_recreated_machine_needs_a_permit_of_the_original() -> None:
+    story = hibernated(Story().configured(rota={}))
+    story.called("hz-eu", "POST /v1/servers/901/actions/shutdown", 500)
+    (words,) = found(checks.every_change_has_a_permit_of_its_own, story)
+    assert "without a permit" in words
+
+
+def test_a_second_creation_in_one_start_is_found() -> None:
+    story = hibernated(Story().configured(rota={}))
+    story.permitted(ASLEEP, 243, "w-7").called("hz-eu", "POST /v1/servers", 244, RECREATED)
+    (words,) = found(checks.no_request_is_repeated_for_one_transition, story)
+    assert "POST /v1/servers (entry" in words
+
+
+def test_the_label_of_a_snapshots_machine_is_judged() -> None:
+    story = Story().configured(rota={}).shown(ASLEEP, 0, labels={"offhours": "off"})
+    story.called("hz-eu", "GET /v1/images/900", 40, None, IMAGE)
+    story.claimed(ASLEEP, "start", 41).called("hz-eu", "POST /v1/servers", 42, RECREATED)
+    (words,) = found(checks.nothing_is_sent_for_what_is_not_to_be_touched, story)
+    assert "it is opted out" in words
+
+
+@pytest.mark.parametrize(
+    ("machines", "snapshots", "why"),
+    [(0, 0, "no complete snapshot"), (2, 1, "exists 2 times")],
+)
+def test_a_machine_that_is_lost_or_twofold_is_found(
+    machines: int, snapshots: int, why: str
+) -> None:
+    story = Story()
+    story.sights.append(Sight(BEGIN, ASLEEP, machines, snapshots))
+    (words,) = found(checks.a_machine_or_its_snapshot_exists, story)
+    assert why in words
+
+
+def hibernated_at_the_end(rule: dict, machines: int = 0, **record: object) -> list[str]:
+    story = Story().configured(rota=rule).shown(ASLEEP, 0)
+    story.recorded(ASLEEP, 0, **{"phase": SETTLED} | record)
+    story.sights += [Sight(BEGIN, ASLEEP, 0, 1), Sight(BEGIN + 9, ASLEEP, machines, 1)]
+    return found(FINAL[1], story)
+
+
+def test_what_is_hibernated_at_the_end_should_be_stopped() -> None:
+    assert hibernated_at_the_end(NEVER) == []
+    assert hibernated_at_the_end(ALWAYS) == ["should be running, and is hibernated"]
+    assert hibernated_at_the_end(ALWAYS, machines=1) == []
+    assert hibernated_at_the_end(ALWAYS, request={"problem": "no capacity"}) == []

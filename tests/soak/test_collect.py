@@ -75,6 +75,9 @@ class Clouds:
     def resources(self) -> Any:
         return {"hz-eu/server/41": SERVER}
 
+    def images(self) -> Any:
+        return []
+
 
 def collected(tables: Tables) -> Collector:
     emulator = SimpleNamespace(client=lambda _: tables)
