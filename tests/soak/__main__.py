@@ -26,6 +26,7 @@ from . import fleet
 from .checks import CHECKS, FINAL, Violation, run
 from .collect import Collector
 from .evidence import Evidence
+from .kinds import CREATIONS, DELETIONS, kind_of
 from .plan import Act, Planner, calm_minutes
 from .play import Player
 
@@ -174,7 +175,12 @@ class Run:
         versions = sum(len(found) for found in evidence.versions.values())
         faulty = sum(1 for entry in evidence.entries if entry.faulty)
         say("")
+        verbs = Counter(kind_of(one.resource).verb(one) for one in evidence.accepted())
+        deleted, made = (
+            sum(verbs[verb] for verb in verbs_of) for verbs_of in (DELETIONS, CREATIONS)
+        )
         say(f"Performed: {acts}. {changes} changes were accepted; {history} transitions ended.")
+        say(f"Machines were hibernated {deleted} times, and recreated {made} times.")
         kept = f"{KEPT.relative_to(ROOT)}/{self._seed}"
         say(f"Checked {len(evidence.entries)} requests, {faulty} of them at a fault,")
         say(f"and {versions} versions of items; all of it is kept in {kept}.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import fleet
-from .fleet import MEMBERS, SCHEDULES, Member
+from .fleet import HIBERNATES, HIBERNATING, MEMBERS, SCHEDULES, Member
 from .layout import BY_CRON, Edge, Layout, opposite
 from .rules import RUNNING, STOPPED
 
@@ -19,11 +19,17 @@ HALF_PERIOD = (3, 7)
 """Minutes between two edges of a schedule, at least and at most."""
 PAUSE = (8, 32)
 """Seconds between two acts, at least and at most."""
+REHEARSED_AT = 90.0
+"""When the rehearsals begin, in seconds: once the machines have records."""
+SLEEPS_AFTER, WAKES_AFTER = 17 * MINUTE, 15 * MINUTE
+"""Seconds into a segment. Before the first stop, a machine must have run for ten minutes since its
+rehearsal; a start begins ten minutes early.
+"""
 LONGEST_LATE = 55
 """The longest that a lost request may be in flight, in seconds: a permit allows for twice that."""
 GROWN_PLAN, GROWN_MIB = "db-s-2vcpu-4gb", 184_320
 """A plan and the storage that a person gives a database on it: more than comes with the plan."""
-NAMES = {member.reference: member.name for member in MEMBERS}
+NAMES = {member.reference: member.name for member in (*MEMBERS, *HIBERNATING)}
 ON_MACHINES = {
     "power_on": "powers on",
     "power_off": "powers off",
@@ -75,6 +81,13 @@ class Command:
 
 
 @dataclass(frozen=True)
+class Rehearse:
+    """An operator rehearses a machine's hibernation, and waits for it."""
+
+    resource: str
+
+
+@dataclass(frozen=True)
 class Apply:
     """An operator applies a configuration."""
 
@@ -86,7 +99,7 @@ class Calm:
     """From here on there are no faults and no people."""
 
 
-Deed = Fault | Hold | Person | Create | Command | Apply | Calm
+Deed = Fault | Hold | Person | Create | Command | Rehearse | Apply | Calm
 
 
 @dataclass(frozen=True)
@@ -120,7 +133,8 @@ class Planner:
 
     def plan(self) -> list[Act]:
         """Returns all acts, in order."""
-        acts = [*self._layouts(), *self._acts(), *self._lost_tokens(), self._quiet()]
+        acts = [*self._layouts(), *self._rehearsals(), *self._acts()]
+        acts += [*self._lost_tokens(), self._quiet()]
         return sorted(acts, key=lambda act: act.at)
 
     def _quiet(self) -> Act:
@@ -134,10 +148,11 @@ class Planner:
             starts.append(starts[-1] + SEGMENT * MINUTE)
         for number, (start, end) in enumerate(zip(starts, [*starts[1:], self._calm], strict=True)):
             edges = {name: self._edges(start, end) for name in SCHEDULES}
+            edges[HIBERNATES] = [self._hibernating_edge(number, start)]
             observed = frozenset(self._random.sample(["soft", "gentle"], 1) if number % 2 else [])
             stops = self._random.randint(20, 100)
             yield self._apply(start, Layout(edges, observed, stops))
-        last = {name: [self._last_edge(name)] for name in SCHEDULES}
+        last = {name: [self._last_edge(name)] for name in (*SCHEDULES, HIBERNATES)}
         yield self._apply(self._calm, Layout(last))
 
     def _apply(self, at: float, layout: Layout) -> Act:
@@ -156,9 +171,23 @@ class Planner:
             at, desired = at + self._minutes(*HALF_PERIOD), opposite(desired)
         return edges
 
+    def _hibernating_edge(self, number: int, start: float) -> Edge:
+        """Returns the only edge of a segment: a machine is not deleted within an hour of its next
+        start, so the next configuration brings that forward."""
+        if number % 2:
+            return Edge(self._begin + start + WAKES_AFTER, RUNNING)
+        return Edge(self._begin + start + SLEEPS_AFTER, STOPPED)
+
+    def _rehearsals(self) -> Iterator[Act]:
+        for member in HIBERNATING:
+            yield Act(
+                REHEARSED_AT, "operator", f"rehearses {member.name}", Rehearse(member.reference)
+            )
+
     def _last_edge(self, name: str) -> Edge:
         """Returns a schedule's edge in the calm: some end stopped, some running."""
-        desired = self._random.choice((RUNNING, STOPPED)) if name in BY_CRON else RUNNING
+        either = name in (*BY_CRON, HIBERNATES)
+        desired = self._random.choice((RUNNING, STOPPED)) if either else RUNNING
         desired = STOPPED if name == "steady" else desired
         return Edge(self._begin + self._calm + self._minutes(1, 2), desired)
 

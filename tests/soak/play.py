@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,10 +12,14 @@ from pathlib import Path
 from rehearsal.command import Offhours
 from rehearsal.simulator import Refusal, Simulator
 
-from .plan import Act, Apply, Calm, Command, Create, Fault, Hold, Person
+from .plan import Act, Apply, Calm, Command, Create, Fault, Hold, Person, Rehearse
 
 COMMAND_TAKES = 60.0
 """Seconds that a command may take, since the functions that it invokes may be slow."""
+REHEARSAL_TAKES = 600.0
+"""Seconds that a rehearsal may take, since a fault may lie on its way."""
+BETWEEN_REHEARSALS = 30.0
+"""Seconds until a rehearsal that failed is tried again."""
 DONE = (0, 3)
 """Exit codes of a command that succeeded; 3 means that something needs a person."""
 
@@ -42,6 +47,9 @@ class Player:
         self._configuration = directory / "offhours.toml"
         self._acted = acted
         """Records that a person did something with a resource."""
+        self.rehearsals: list[threading.Thread] = []
+        """Rehearsals wait for the clouds, and so run beside the rest."""
+        self._calmed = threading.Event()
         self._faults: list[Active] = []
         self._holds: list[tuple[float, int, bool]] = []
 
@@ -61,6 +69,10 @@ class Player:
             return self._at_the_clouds(lambda: self._simulator.create(deed.toml))
         elif isinstance(deed, Command):
             return self._run(*deed.arguments)
+        elif isinstance(deed, Rehearse):
+            thread = threading.Thread(target=self._rehearse, args=(deed.resource,), daemon=True)
+            self.rehearsals.append(thread)
+            thread.start()
         elif isinstance(deed, Apply):
             self._configuration.write_text(deed.layout.toml())
             return self._run("apply", "--config", str(self._configuration), "--yes")
@@ -76,15 +88,24 @@ class Player:
             return f"refused: {refusal}"
         return None
 
-    def _run(self, *arguments: str) -> str | None:
+    def _rehearse(self, resource: str) -> None:
+        """Repeats what a fault cut short: a machine that is hibernated already is only woken."""
+        arguments = ("rehearse", resource, "--yes")
+        while self._run(*arguments, timeout=REHEARSAL_TAKES, done=(0,)) is not None:
+            if self._calmed.wait(BETWEEN_REHEARSALS):
+                return
+
+    def _run(
+        self, *arguments: str, timeout: float = COMMAND_TAKES, done: tuple[int, ...] = DONE
+    ) -> str | None:
         try:
-            done = self._offhours.run(*arguments, timeout=COMMAND_TAKES)
+            ran = self._offhours.run(*arguments, timeout=timeout)
         except subprocess.TimeoutExpired:
-            return f"still at it after {COMMAND_TAKES:.0f} s, and ended"
-        if done.returncode in DONE:
+            return f"still at it after {timeout:.0f} s, and ended"
+        if ran.returncode in done:
             return None
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        return f"exit code {done.returncode}: {said[0] if said else ''}"
+        said = (ran.stderr.strip() or ran.stdout.strip()).splitlines()
+        return f"exit code {ran.returncode}: {said[0] if said else ''}"
 
     def expire(self) -> None:
         """Ends the faults and holds whose time is over."""
@@ -98,7 +119,8 @@ class Player:
         self._end(over)
 
     def calm(self) -> None:
-        """Ends all faults and holds."""
+        """Ends all faults and holds, and tries no rehearsal again."""
+        self._calmed.set()
         self._faults = []
         self._set([])
         holds, self._holds = self._holds, []

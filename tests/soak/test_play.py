@@ -11,7 +11,7 @@ from rehearsal.simulator import Refusal
 
 from . import play
 from .layout import Edge, Layout
-from .plan import Act, Apply, Calm, Command, Create, Deed, Fault, Hold, Person
+from .plan import Act, Apply, Calm, Command, Create, Deed, Fault, Hold, Person, Rehearse
 from .play import Player
 
 RATE = Fault({"account": "hz-eu"}, {"answer": {"status": 429}}, 2, 60)
@@ -147,3 +147,32 @@ def test_a_configuration_is_written_and_applied(stage: Stage) -> None:
     path = stage.directory / "offhours.toml"
     assert stage.operator.ran == [("apply", "--config", str(path), "--yes")]
     assert path.read_text() == layout.toml()
+
+
+def rehearsed(stage: Stage) -> list[tuple[str, ...]]:
+    """What the operator has run when the rehearsals are over."""
+    assert stage.perform(Rehearse(SERVER)) is None
+    for thread in stage.player.rehearsals:
+        thread.join()
+    return stage.operator.ran
+
+
+def test_a_rehearsal_is_run_once_if_it_succeeds(stage: Stage) -> None:
+    assert rehearsed(stage) == [("rehearse", SERVER, "--yes")]
+
+
+@pytest.mark.parametrize("code", [1, 3, -1])
+def test_a_rehearsal_is_tried_again_until_the_calm(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    monkeypatch.setattr(play, "BETWEEN_REHEARSALS", 0.0)
+    stage.operator.code = code
+    run = stage.operator.run
+
+    def run_twice(*arguments: str, timeout: float) -> subprocess.CompletedProcess[str]:
+        if len(stage.operator.ran) == 1:
+            stage.player.calm()
+        return run(*arguments, timeout=timeout)
+
+    monkeypatch.setattr(stage.operator, "run", run_twice)
+    assert len(rehearsed(stage)) == 2
