@@ -84,8 +84,10 @@ class PoolSize:
         return self.count >= other.count and (self.bounds is not None or other.bounds is None)
 
     def restores(self, saved: PoolSize) -> bool:
-        """At least as many nodes or, with the same autoscaler bounds, any number but zero."""
-        within = self.bounds == saved.bounds and self.bounds is not None
+        """At least as many nodes or, within an autoscaler's bounds, any number but zero: a person
+        may have set these bounds meanwhile.
+        """
+        within = self.bounds is not None and self.bounds[0] <= self.count <= self.bounds[1]
         return self.count > 0 and (self.covers(saved) or within)
 
     def survives(self, target: PoolSize) -> bool:

@@ -155,3 +155,7 @@ def test_sizes_cover_each_other_only_in_every_respect() -> None:
     assert PoolSize(3).covers(PoolSize(2))
     assert not PoolSize(3).covers(PoolSize(3, (1, 4)))
     assert not PoolSize(0).restores(PoolSize(0))
+    assert PoolSize(1, (1, 5)).restores(PoolSize(2)), "a person switched its autoscaler on"
+    assert not PoolSize(1, (2, 5)).restores(PoolSize(2))
+    assert not PoolSize(1).restores(PoolSize(2))
+    assert not PoolSize(2).restores(PoolSize(2, (1, 5)))
