@@ -382,7 +382,8 @@ fn cut_off(record: &Record, now: Timestamp) -> Option<Problem> {
         let until = ago(permit.until, now);
         Problem::warning(
             format!("a request was permitted until {until}, and its outcome was never recorded"),
-            "a function was cut off; the next tick looks, and asks again if nothing came of it",
+            "a function or its answer was lost; each tick looks, and it is asked again once the \
+             request can no longer have an effect",
         )
     })
 }

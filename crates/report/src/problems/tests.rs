@@ -154,7 +154,7 @@ fn a_permit_that_ran_out_is_reported_and_an_open_one_is_not() {
     };
     assert_eq!(found(&permitted(now())), []);
     let what = "a request was permitted until 1m ago, and its outcome was never recorded";
-    check(&permitted(before(1)), false, what, "the next tick looks");
+    check(&permitted(before(1)), false, what, "each tick looks");
 }
 
 #[test]
