@@ -14,7 +14,7 @@ use super::{
     SLACK, State,
     requests::OBSERVE_AND_SEND,
     rules,
-    settled::{SETTLE_TIME, wanted_by},
+    settled::{MOST_LEAD, SETTLE_TIME, is_early, wanted_by},
 };
 
 type Groups = BTreeMap<GroupName, Group>;
@@ -98,8 +98,13 @@ impl State {
         let Some((turned_at, Some(desired))) = turn.filter(|_| wanted_by(rule, now) == turn) else {
             return false;
         };
-        // It may have been there, and left again.
-        if record.last.as_ref().is_some_and(|last| last.finished_at >= turned_at) {
+        // A stop that is shorter than its lead is none.
+        if direction == Direction::Stop && is_early(record, rule, now) {
+            return false;
+        }
+        // It may have been there, and left again. A start may end some time before its edge.
+        let last = record.last.as_ref();
+        if last.is_some_and(|last| last.finished_at + MOST_LEAD >= turned_at) {
             return false;
         }
         let is_waiting = record.handled.as_ref().is_some_and(|one| one.key.instant < turned_at);

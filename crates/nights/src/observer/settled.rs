@@ -312,7 +312,7 @@ fn is_left_running(record: &Record) -> bool {
 }
 
 /// Reports whether it is time to recreate a machine for an upcoming start.
-fn is_early(record: &Record, rule: &Rule, now: Timestamp) -> bool {
+pub(super) fn is_early(record: &Record, rule: &Rule, now: Timestamp) -> bool {
     most_lead(record).is_some_and(|lead| {
         let soon = wanted_by(rule, now + lead);
         soon.is_some_and(|(_, desired)| desired == Some(Desired::Running))
