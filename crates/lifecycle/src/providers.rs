@@ -172,9 +172,9 @@ impl Providers {
 
     /// Has the token of an account read again for the next client. One that is the same leads to
     /// the same client, which knows what is left of the account's rate limit.
-    pub(crate) fn read_again(&self, name: &AccountName) {
-        if let Some(known) = self.lock().get(&(name.clone(), self.access)) {
-            self.tokens.forget(self.access.secret_of(&known.account));
+    pub(crate) fn read_again(&self, name: &AccountName, configuration: &Configuration) {
+        if let Some(account) = configuration.accounts.get(name) {
+            self.tokens.forget(self.access.secret_of(account));
         }
     }
 
@@ -266,13 +266,17 @@ mod tests {
         let http = provider::http_client().unwrap();
         let providers = Providers::new(Access::Change, tokens, endpoints, http);
         let (name, configuration) = ("do-main".parse().unwrap(), configuration());
-        for again in [false, false, true] {
+        // As if no client could be made of it.
+        let reference = Access::Change.secret_of(&configuration.accounts[&name]);
+        providers.tokens.token(reference).await.unwrap();
+        for (again, reads_so_far) in [(true, 2), (false, 2), (true, 3)] {
+            let known = providers.lock().len();
             if again {
-                providers.read_again(&name);
-                assert_eq!(providers.lock().len(), 1);
+                providers.read_again(&name, &configuration);
+                assert_eq!(providers.lock().len(), known);
             }
             providers.client(&name, &configuration).await.unwrap();
-            assert_eq!(reads.load(Ordering::Relaxed), 1 + usize::from(again));
+            assert_eq!(reads.load(Ordering::Relaxed), reads_so_far);
         }
     }
 }

@@ -423,7 +423,7 @@ async fn list(
     records: &[Record],
 ) -> Result<(Client, Listed), ObservationError> {
     // A token that was replaced may work as before, for another project.
-    context.providers.read_again(account);
+    context.providers.read_again(account, configuration);
     let client = context.providers.client(account, configuration).await;
     let client = client.map_err(|error| ObservationError::from(&error))?;
     let listed = look::list(&client, budget, kinds(account, configuration)).await;
