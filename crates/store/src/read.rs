@@ -1,4 +1,5 @@
-//! Reading: all reads are strongly consistent except those of the index, which are hints.
+//! Reading: all reads are strongly consistent except those of the index, which are hints, and those
+//! of all history, which people look at.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

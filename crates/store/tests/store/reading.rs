@@ -1,8 +1,9 @@
 use std::{collections::BTreeSet, slice};
 
 use domain::{AccountName, ResourceRef, record::Record};
-use serde_json::json;
-use store::StoreError;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use store::{HistoryQuery, StoreError};
 use testing::Fate;
 
 use crate::{
@@ -137,7 +138,7 @@ async fn resources_of_all_kinds_have_keys_of_their_own() {
 }
 
 #[tokio::test]
-async fn every_read_but_the_indexs_is_strongly_consistent() {
+async fn every_read_but_those_of_the_index_and_of_all_history_is_strongly_consistent() {
     let world = World::new().await;
     let (store, wire) = world.process();
     let saved = store.save(due_server(1, monday())).await.unwrap();
@@ -161,6 +162,11 @@ async fn every_read_but_the_indexs_is_strongly_consistent() {
 
     store.due(monday()).await.unwrap();
     assert_eq!(wire.sent()[0].body["IndexName"], "due");
+
+    let all = HistoryQuery { since: Timestamp::MIN, until: Timestamp::MAX, schedule: None };
+    store.history_between(all).next().await.unwrap();
+    let [scan] = &wire.sent()[..] else { panic!("one page") };
+    assert_eq!((scan.operation.as_str(), &scan.body["ConsistentRead"]), ("Scan", &Value::Null));
 }
 
 #[tokio::test]
