@@ -106,7 +106,7 @@ fn lacking(missing: &[MissingScope], account: &CloudAccount) -> Finding {
     Finding::problem(
         Check::Hibernation,
         format!("hibernating needs scopes that {token} lacks: {scopes}"),
-        "give the account a token with these scopes as well (docs/deploying.md has all of them): until \
+        "give the account a token with these scopes as well (docs/tokens.md has all of them): until \
          then nothing of it is hibernated, for what it had could not be put back",
     )
 }
