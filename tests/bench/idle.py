@@ -16,6 +16,8 @@ from .fleet import Fleet
 OFFICE = 'weekdays = "mon-fri", begin = "08:00", end = "18:00"'
 ALWAYS = 'begin = "00:00", end = "24:00"'
 TICKS = os.sysconf("SC_CLK_TCK")
+ALLOCATOR = {"MIMALLOC_PURGE_DELAY": "0", "MIMALLOC_ALLOW_THP": "0"}
+"""As in the unit and the image."""
 
 
 def main() -> int:
@@ -39,8 +41,7 @@ def _idle(arguments: argparse.Namespace, directory: Path) -> int:
             *("--data", str(directory / "offhours.db")),
             *("--config", str(configuration)),
         ]
-        # As in the unit and the image: memory that was freed goes back at once.
-        environment = {**bare_environment(), **fleet.tokens(), "MIMALLOC_PURGE_DELAY": "0"}
+        environment = {**bare_environment(), **fleet.tokens(), **ALLOCATOR}
         with running(command, directory / "serve.log", lambda: True, environment) as serving:
             # The first inventory of every account, which stores every resource.
             time.sleep(120)

@@ -1,6 +1,7 @@
 """The image, the compose file and the manifests agree with each other."""
 
 import re
+from pathlib import Path
 
 import yaml
 from template import ROOT
@@ -52,3 +53,13 @@ def test_tokens_are_mounted_so_that_the_service_accepts_them():
     volumes = manifest("Deployment")["spec"]["template"]["spec"]["volumes"]
     (secret,) = (volume["secret"] for volume in volumes if "secret" in volume)
     assert secret["defaultMode"] == 0o440
+
+
+def test_the_unit_and_the_image_run_the_allocator_as_it_is_measured():
+    def settings(path: Path) -> list[str]:
+        return re.findall(r"MIMALLOC_\w+=\d", path.read_text().replace('": "', "="))
+
+    measured = settings(ROOT / "tests" / "bench" / "idle.py")
+    assert len(measured) == 2
+    assert settings(PACKAGING / "offhours.service") == measured
+    assert settings(PACKAGING / "Dockerfile") == measured
