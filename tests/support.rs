@@ -521,7 +521,8 @@ pub(crate) async fn dispatch(
 ) -> DispatchReport {
     let timer = include_str!("../crates/dispatch/events/timer.json");
     let timer = serde_json::from_str(timer).unwrap();
-    let dispatched = dispatch::handle(store, invoke, timer, now).await;
+    let passed = environment::check::passed;
+    let dispatched = dispatch::handle(store, invoke, passed, timer, now).await;
     dispatched.unwrap()
 }
 

@@ -3,12 +3,12 @@
 
 pub mod journal;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use domain::{
     AccountName, ResourceRef,
-    configuration::{Account, Configuration},
+    configuration::{Account, Check, Configuration},
     decision::{Decision, judge},
     invocation::Invocation,
     membership::Subject,
@@ -17,7 +17,7 @@ use domain::{
     record::{Direction, OBSERVATION_AGE, Record, SKEW},
     stored::is_default,
 };
-use environment::{Invoke, check, left_alone};
+use environment::{Invoke, left_alone};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use store::{AccountState, InForce, ReadItems, Reader, StoreError};
@@ -63,6 +63,7 @@ pub struct Withheld {
 pub async fn handle(
     store: &Reader,
     invoke: &impl Invoke,
+    passed: impl AsyncFnOnce(BTreeSet<&Check>) -> BTreeSet<Check>,
     _timer: EventBridgeEvent,
     now: Timestamp,
 ) -> Result<DispatchReport, StoreError> {
@@ -75,8 +76,8 @@ pub async fn handle(
     let mut dispatched = DispatchReport { withheld: ahead(&due, &in_force), ..Default::default() };
     let others = store.in_order_with(&due, &in_force).await?;
     let order = Order::of(&others, in_force.rules());
-    let passed = check::passed(order.checks(&due, now)).await;
-    let order = order.with_passed(passed);
+    let checks = order.checks(&due, now);
+    let order = order.with_passed(passed(checks).await);
     let by_account = by_account(&due, &order, &in_force, now);
     if by_account.is_empty() {
         return Ok(dispatched);

@@ -6,7 +6,7 @@ use aws_lambda_events::eventbridge::EventBridgeEvent;
 use dispatch::{DispatchReport, journal::Journal};
 use domain::record::Writer;
 use environment::{
-    Clock, LambdaFunctions, aws,
+    Clock, LambdaFunctions, aws, check,
     lambda::{self, Diagnostic, Function},
     settings,
 };
@@ -48,7 +48,8 @@ impl Function for Dispatch {
         _: Writer,
     ) -> Result<DispatchReport, Diagnostic> {
         let now = self.clock.now();
-        let ticked = dispatch::handle(&self.store, &self.functions, timer, now).await;
+        let ticked =
+            dispatch::handle(&self.store, &self.functions, check::passed, timer, now).await;
         let dispatched = ticked.map_err(|error| lambda::failed("StoreFailed", &error))?;
         self.journal.log_tick(&dispatched);
         Ok(dispatched)

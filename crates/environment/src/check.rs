@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 type Failure = Box<dyn Error + Send + Sync>;
 
 /// Tries each check once, all at the same time, and returns those that pass.
-pub async fn passed(checks: impl IntoIterator<Item = &Check>) -> BTreeSet<Check> {
+pub async fn passed(checks: BTreeSet<&Check>) -> BTreeSet<Check> {
     let mut tried = JoinSet::new();
     for check in checks.into_iter().cloned() {
         tried.spawn(async move {
@@ -134,7 +134,7 @@ mod tests {
         let socket = tokio::net::TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let closed: Check = format!("tcp://{}", socket.local_addr().unwrap()).parse().unwrap();
-        assert_eq!(passed([&closed, &open]).await, BTreeSet::from([open]));
+        assert_eq!(passed(BTreeSet::from([&closed, &open])).await, BTreeSet::from([open]));
     }
 
     #[tokio::test]

@@ -24,7 +24,7 @@ use domain::{
     record::{Direction, Writer},
     timing::FIRST_LOOK,
 };
-use environment::{Clock, Invoke, InvokeError, SteppedClock, in_words};
+use environment::{Clock, Invoke, InvokeError, SteppedClock, check, in_words};
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use lifecycle::{
     Access, Context, Listener, Occurrence, Providers, Report,
@@ -238,7 +238,8 @@ impl Service {
 
     async fn dispatch(self: &Arc<Self>) -> Result<(), Failure> {
         let now = self.clock.now();
-        dispatch::handle(&self.store, &Functions(self), timer_event(), now).await?;
+        let functions = Functions(self);
+        dispatch::handle(&self.store, &functions, check::passed, timer_event(), now).await?;
         Ok(())
     }
 
