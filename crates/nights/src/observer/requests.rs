@@ -160,7 +160,7 @@ impl State {
             is_manual.then_some(transition.claimed_at)
         });
         let commanded = tracked.commanded_at.is_some_and(|at| {
-            now.duration_since(at) < COMMAND || began.is_some_and(|began| began >= at)
+            now.duration_since(at) < COMMAND || began.is_some_and(|began| began + SLACK >= at)
         });
         let named = self.overrides.get(&OverrideTarget::Resource(resource.clone()));
         let overridden = named.is_some_and(|one| one.ends_at + COMMAND > now);
