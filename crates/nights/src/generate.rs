@@ -1,5 +1,6 @@
 //! Generates a night from a seed: a fleet, schedules, and bad luck where it does the most harm.
 
+mod checks;
 mod fleet;
 mod lab;
 mod pauses;
@@ -78,6 +79,7 @@ pub fn night(seed: u64) -> Night {
         happenings: generator.happenings,
     };
     lab::add(&mut night);
+    checks::add(&mut night);
     night
 }
 

@@ -8,6 +8,7 @@
 //! Some nights have an SSH account. The real SSH client talks over a pipe to a server in memory, which
 //! runs the account's commands on machines that are values.
 
+mod addresses;
 mod clockwork;
 mod clouds;
 mod elsewhere;

@@ -7,7 +7,8 @@ use cloud_simulator::{Act, Offer};
 use domain::{
     AccountName, MachineName, ResourceRef, ScheduleName,
     configuration::{
-        Account, Configuration, Floor, Generation, OverrideTarget, PauseScope, Rule, Settings,
+        Account, Check, Configuration, Floor, Generation, OverrideTarget, PauseScope, Rule,
+        Settings,
     },
     hibernation::AttachmentName,
     record::Direction,
@@ -164,6 +165,8 @@ pub enum EventKind {
     Mistake { account: AccountName, minutes: i64 },
     /// The network of a machine over SSH is down for this long.
     CutOff { machine: MachineName, minutes: i64 },
+    /// The address of a check does not answer for this long.
+    Down { check: Check, minutes: i64 },
     /// A cloud withdraws a machine plan, or offers it again.
     Offer { plan: String, offer: Offer },
     /// A person gives the tag `offhours-until` of a resource another value, or removes it.

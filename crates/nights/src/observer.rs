@@ -39,6 +39,7 @@ use lifecycle::Occurrence;
 use serde_json::Value;
 
 use crate::{
+    addresses::Addresses,
     clockwork::{TaskId, Time},
     elsewhere::Elsewhere,
     machines::Machines,
@@ -61,6 +62,7 @@ pub(crate) struct State {
     pub(crate) simulator: Simulator,
     /// The machines over SSH.
     machines: Machines,
+    addresses: Addresses,
     pub(crate) trace: Trace,
     /// The records as currently stored.
     pub(crate) records: BTreeMap<ResourceRef, Record>,
@@ -169,12 +171,17 @@ pub(crate) struct Account {
 }
 
 impl Observer {
-    pub(crate) fn new(time: Time, simulator: Simulator, machines: Machines, trace: Trace) -> Self {
+    pub(crate) fn new(
+        time: Time,
+        (simulator, machines, addresses): (Simulator, Machines, Addresses),
+        trace: Trace,
+    ) -> Self {
         let now = time.now();
         Self(Arc::new(Mutex::new(State {
             time,
             simulator,
             machines,
+            addresses,
             trace,
             records: BTreeMap::new(),
             accounts: BTreeMap::new(),

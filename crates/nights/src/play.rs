@@ -23,6 +23,7 @@ use serde_json::Value;
 use store::Store;
 
 use crate::{
+    addresses::Addresses,
     clockwork::{Executor, TaskEnd, TaskId, TaskOptions, Time},
     clouds::{self, Wire},
     elsewhere::{Elsewhere, SECOND_ACCOUNTS},
@@ -30,7 +31,7 @@ use crate::{
     machines::Machines,
     night::{EventKind, Function, Night, NightEvent, Setup},
     observer::Observer,
-    service::{Container, Containers, Invocations, TokenVault, Trigger},
+    service::{Container, Containers, Invocations, TokenVault, Trigger, Work},
     ssh_host::SshHost,
     ssh_keys,
     tables::{self, Engine},
@@ -101,6 +102,7 @@ struct Simulation<'n> {
     faults: Faults,
     simulator: Simulator,
     machines: Machines,
+    addresses: Addresses,
     tokens: TokenVault,
     /// The token of each account that a person stored last, by mistake or not.
     kept: BTreeMap<AccountName, String>,
@@ -129,8 +131,9 @@ impl<'n> Simulation<'n> {
         let now = time.clone();
         let simulator = Simulator::new(&fleet, std::sync::Arc::new(move || now.now()));
         let machines = Machines::new(&night.machines);
-        let observer =
-            Observer::new(time.clone(), simulator.clone(), machines.clone(), trace.clone());
+        let addresses = Addresses::default();
+        let actual = (simulator.clone(), machines.clone(), addresses.clone());
+        let observer = Observer::new(time.clone(), actual, trace.clone());
         let faults = Faults::default();
         let engine = Engine::new(time.clone(), faults.clone(), observer.clone())?;
         let tokens = TokenVault::default();
@@ -197,6 +200,7 @@ impl<'n> Simulation<'n> {
             faults,
             simulator,
             machines,
+            addresses,
             tokens,
             accepted: kept.clone(),
             kept,
@@ -444,6 +448,7 @@ impl<'n> Simulation<'n> {
         let request = request.unwrap_or_else(|| format!("tick-{}", self.serial));
         let (invocations, observer) = (self.invocations.clone(), self.observer.clone());
         let working = container.clone();
+        let addresses = self.addresses.clone();
         let options = TaskOptions {
             name: format!("{} {request}", function.name()),
             clock: Some((clock.clone(), ahead)),
@@ -454,7 +459,8 @@ impl<'n> Simulation<'n> {
         let sender = writer.0.clone();
         let id = self.executor.spawn(options, async move {
             let listener = |outcome: &Occurrence| observer.function_reported(actor, outcome);
-            let handled = working.handle(function, trigger, clock, writer, &invocations, &listener);
+            let work = Work { function, trigger, clock, writer };
+            let handled = working.handle(work, &invocations, &addresses, &listener);
             match handled.await {
                 Ok(left_alone) => observer.left_alone(&left_alone),
                 Err(error) => observer.note(actor, || format!("fails: {error}")),
@@ -546,6 +552,10 @@ impl<'n> Simulation<'n> {
                 self.faults.count("a machine is cut off");
                 self.machines.cut_off(&machine, now + MINUTE * to_i32(minutes));
                 self.observer.cut_off(&machine);
+            }
+            EventKind::Down { check, minutes } => {
+                self.faults.count("the address of a check is down");
+                self.addresses.take_down(check, now, now + MINUTE * to_i32(minutes));
             }
             EventKind::Offer { plan, offer } => {
                 self.faults.count("a plan is withdrawn or given back");

@@ -2,7 +2,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     rc::Rc,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -10,7 +10,7 @@ use std::{
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use domain::{
     ResourceRef,
-    configuration::TokenReference,
+    configuration::{Check, TokenReference},
     invocation::{Invocation, Question},
     record::{Direction, Writer},
 };
@@ -20,7 +20,7 @@ use provider::{Carrier, Endpoints, Transport};
 use secrecy::SecretString;
 use store::Store;
 
-use crate::{night::Function, tables::Engine};
+use crate::{addresses::Addresses, night::Function, tables::Engine};
 
 /// What invokes a function.
 #[derive(Debug, Clone)]
@@ -29,6 +29,14 @@ pub(crate) enum Trigger {
     Act(Invocation),
     /// A person approves resources that are held.
     Approve(Vec<ResourceRef>),
+}
+
+/// One invocation of a function.
+pub(crate) struct Work {
+    pub(crate) function: Function,
+    pub(crate) trigger: Trigger,
+    pub(crate) clock: SteppedClock,
+    pub(crate) writer: Writer,
 }
 
 /// Invocations of stop and start that functions have requested. Clones share the same list.
@@ -162,16 +170,16 @@ impl Container {
     /// if the invocation failed as a whole.
     pub(crate) async fn handle(
         &self,
-        function: Function,
-        trigger: Trigger,
-        clock: SteppedClock,
-        writer: Writer,
+        Work { function, trigger, clock, writer }: Work,
         invocations: &Invocations,
+        addresses: &Addresses,
         listener: &impl Fn(&Occurrence),
     ) -> Result<Vec<LeftAlone>, String> {
         let clock = Clock::from(clock);
         if function == Function::Dispatch {
-            let handled = dispatch::handle(&self.store, invocations, timer(), clock.now());
+            let passed = async |checks: BTreeSet<&Check>| addresses.passed(checks, clock.now());
+            let now = clock.now();
+            let handled = dispatch::handle(&self.store, invocations, passed, timer(), now);
             return handled.await.map(|_| Vec::new()).map_err(|error| error.to_string());
         }
         let Some(providers) = self.providers.as_ref() else {

@@ -1,14 +1,15 @@
 //! Checks the order of groups: nothing is begun by its schedule while what goes before it is on its
-//! way to the same state.
+//! way to the same state, or while the check of a group that runs does not pass.
 
 use std::collections::BTreeMap;
 
 use domain::{
     GroupName, ResourceRef,
-    configuration::{Followed, Group, OverrideTarget},
-    record::{Cause, Direction, Phase, Rank, Record},
+    configuration::{Check, Followed, Group, OverrideTarget, Rule},
+    record::{Cause, Direction, Ending, Phase, Rank, Record},
+    resource::Power,
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
     SLACK, State,
@@ -16,6 +17,12 @@ use super::{
     rules,
     settled::{MOST_LEAD, SETTLE_TIME, is_early, wanted_by},
 };
+
+/// The longest time from a tick of dispatch to the first request that it leads to.
+const HANDED_OUT: SignedDuration = SignedDuration::from_mins(2);
+
+/// A start that ends so soon was on its way from when it was begun, and never stuck.
+const SHORT: SignedDuration = SignedDuration::from_mins(5);
 
 type Groups = BTreeMap<GroupName, Group>;
 
@@ -41,6 +48,7 @@ impl State {
             return;
         }
         let direction = transition.direction;
+        let was_tried = record.failing == Some(handled.key);
         let goes_first = |other: &&Record| match direction {
             Direction::Start => follows(groups, resource, &other.reference),
             Direction::Stop => follows(groups, &other.reference, resource),
@@ -54,22 +62,58 @@ impl State {
                 "{path} is sent for {resource} before {other}, which goes first"
             ));
         }
+        if direction == Direction::Start && !was_tried {
+            self.check_checks(resource, edge, path);
+        }
     }
 
-    /// Reports whether a resource has been on its way to a state since an edge of another, for certain.
-    fn is_on_its_way(&self, record: &Record, direction: Direction, edge: Timestamp) -> bool {
-        let (reference, now) = (&record.reference, self.time.now());
+    /// Checks that a start is not begun while the check of a group that it follows does not pass.
+    fn check_checks(&mut self, resource: &ResourceRef, edge: Timestamp, path: &str) {
+        let groups = &self.setup.settings.groups;
+        let followed =
+            followed(groups, resource).into_iter().filter_map(|followed| match followed {
+                Followed::Group(name) => Some((name, &groups[name])),
+                Followed::Resource(_) => None,
+            });
+        let not_passing = followed.filter(|(_, group)| {
+            let runs =
+                |record: &Record| is_member(group, &record.reference) && self.has_run(record, edge);
+            group.check.as_ref().is_some_and(|check| self.has_been_down(check))
+                && self.records.values().any(runs)
+        });
+        let name = not_passing.map(|(name, _)| name.clone()).next();
+        self.count("a start is held to the checks before it");
+        if let Some(name) = name {
+            self.violated(format!("{path} is sent for {resource}, and the check of {name} fails"));
+        }
+    }
+
+    /// Reports whether an address has not answered since before what is sent now was handed out.
+    fn has_been_down(&self, check: &Check) -> bool {
+        let now = self.time.now();
+        let since = self.addresses.down_since(check, now);
+        since.is_some_and(|since| since + HANDED_OUT < now)
+    }
+
+    /// Reports whether a resource ran, or was on its way there, when what is sent now was handed out.
+    fn has_run(&self, record: &Record, edge: Timestamp) -> bool {
+        let is_running = matches!(&record.phase, Phase::Settled { at: Power::Running });
+        let before = self.time.now() - HANDED_OUT;
+        let waits_or_runs = record.last.as_ref().is_some_and(|last| {
+            let is_short = last.finished_at < last.claimed_at + SHORT;
+            last.finished_at < before || last.ending == Ending::Seen && is_short
+        });
+        is_running && waits_or_runs && self.undisturbed(record, Direction::Start, edge).is_some()
+    }
+
+    /// Returns the rule that a resource has followed since before an edge of another, for certain.
+    fn undisturbed(&self, record: &Record, direction: Direction, edge: Timestamp) -> Option<&Rule> {
+        let reference = &record.reference;
         let last = || self.last_of_deleted(record);
-        let Some(state) = self.state_of(reference).or_else(last) else {
-            return false;
-        };
-        let schedule = rules::schedule_of(reference, &state, &self.setup);
-        let rule = schedule.as_ref().and_then(|name| self.setup.schedules.get(name));
-        let (Some(tracked), Some(schedule), Some(rule)) =
-            (self.resources.get(reference), schedule, rule)
-        else {
-            return false;
-        };
+        let state = self.state_of(reference).or_else(last)?;
+        let schedule = rules::schedule_of(reference, &state, &self.setup)?;
+        let rule = self.setup.schedules.get(&schedule)?;
+        let tracked = self.resources.get(reference)?;
         let quiet_since = edge - SETTLE_TIME;
         let is_recent = |at: Option<Timestamp>| at.is_some_and(|at| at > quiet_since);
         let targets =
@@ -91,9 +135,16 @@ impl State {
             || self.newer.contains_key(reference)
             || self.is_shared(record)
             || !self.is_configured(&reference.account);
-        if is_disturbed || rules::barred(reference, &state, &self.setup) {
+        let is_barred = rules::barred(reference, &state, &self.setup);
+        (!is_disturbed && !is_barred).then_some(rule)
+    }
+
+    /// Reports whether a resource has been on its way to a state since an edge of another, for certain.
+    fn is_on_its_way(&self, record: &Record, direction: Direction, edge: Timestamp) -> bool {
+        let Some(rule) = self.undisturbed(record, direction, edge) else {
             return false;
-        }
+        };
+        let now = self.time.now();
         let turn = wanted_by(rule, edge);
         let Some((turned_at, Some(desired))) = turn.filter(|_| wanted_by(rule, now) == turn) else {
             return false;
@@ -121,21 +172,28 @@ impl State {
 
 /// Reports whether one resource follows another, by itself or through groups between them.
 fn follows(groups: &Groups, later: &ResourceRef, earlier: &ResourceRef) -> bool {
+    followed(groups, later).into_iter().any(|followed| match followed {
+        Followed::Group(name) => is_member(&groups[name], earlier),
+        Followed::Resource(resource) => resource == earlier,
+    })
+}
+
+/// Returns everything that a resource follows, by itself or through groups between them.
+fn followed<'a>(groups: &'a Groups, later: &ResourceRef) -> Vec<&'a Followed> {
     let with = |reference: &ResourceRef| -> Vec<&Group> {
         groups.values().filter(|group| is_member(group, reference)).collect()
     };
-    let mut open = with(later);
+    let (mut open, mut all) = (with(later), Vec::new());
     while let Some(group) = open.pop() {
         for followed in &group.after {
             match followed {
-                Followed::Group(name) if is_member(&groups[name], earlier) => return true,
                 Followed::Group(name) => open.push(&groups[name]),
-                Followed::Resource(resource) if resource == earlier => return true,
                 Followed::Resource(resource) => open.extend(with(resource)),
             }
+            all.push(followed);
         }
     }
-    false
+    all
 }
 
 /// Reports whether a group lists a resource. Nights only have patterns of kinds: `*/droplet/*`.
