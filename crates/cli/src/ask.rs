@@ -4,7 +4,6 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 
 use crate::{
     context::Context,
-    exit::UsageError,
     output::{self, Format},
 };
 
@@ -24,8 +23,7 @@ pub(crate) fn confirm(question: &str, context: &Context) -> anyhow::Result<bool>
         Format::Table => None,
     };
     if let Some(why_not) = why_not {
-        let message = format!("{question} {why_not}: pass --yes to confirm");
-        return Err(UsageError(message).into());
+        bail_usage!("{question} {why_not}: pass --yes to confirm");
     }
     output::remark(&format!("{question} [y/N] "));
     let mut answer = String::new();

@@ -175,14 +175,16 @@ impl Connection {
     fn check(&self) -> Result<(), UsageError> {
         let at_aws = self.profile.is_some() || self.region.is_some();
         if at_aws && self.is_local() {
-            let message = "--profile and --region are of a store at AWS: leave them out, or leave \
-                           --data out and unset OFFHOURS_DATA";
-            return Err(UsageError(message.to_owned()));
+            bail_usage!(
+                "--profile and --region are of a store at AWS: leave them out, or leave \
+                           --data out and unset OFFHOURS_DATA"
+            );
         }
         if self.simulator().is_some() && !self.is_local() {
-            let message = "simulated clouds need a local store: name its file with --data or \
-                           OFFHOURS_DATA, or leave --simulate out and unset OFFHOURS_SIMULATE";
-            return Err(UsageError(message.to_owned()));
+            bail_usage!(
+                "simulated clouds need a local store: name its file with --data or \
+                           OFFHOURS_DATA, or leave --simulate out and unset OFFHOURS_SIMULATE"
+            );
         }
         Ok(())
     }

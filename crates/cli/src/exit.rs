@@ -46,6 +46,13 @@ impl From<Exit> for ExitCode {
 #[error("{0}")]
 pub struct UsageError(pub String);
 
+/// Returns a [`UsageError`] from the function, with what [`format!`] makes of the arguments.
+macro_rules! bail_usage {
+    ($($text:tt)*) => {
+        return Err($crate::exit::UsageError(format!($($text)*)).into())
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use anyhow::Context as _;

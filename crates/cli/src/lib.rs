@@ -1,5 +1,7 @@
 //! The `offhours` command: what a person checks, previews and does.
 
+#[macro_use]
+pub mod exit;
 mod apply;
 mod ask;
 mod author;
@@ -12,7 +14,6 @@ pub mod context;
 mod doctor;
 #[cfg(test)]
 mod evening;
-pub mod exit;
 #[cfg(test)]
 mod fixtures;
 mod help;

@@ -110,10 +110,9 @@ pub(crate) async fn put_into_force(
     let stranded = consequences.stranded.first();
     let stranded = stranded.map(|one| format!("leave {} stopped", one.resource));
     if let Some(what) = lapsing.or(stranded) {
-        let message = format!(
+        bail_usage!(
             "this configuration would {what}: use `offhours apply`, which asks, or --leave"
         );
-        return Err(UsageError(message).into());
     }
     wanted.generation = stored.generation;
     store.apply(&wanted, command, now).await?;

@@ -33,21 +33,20 @@ pub(crate) fn between(
 
 /// Limits a period to now and to how long history is kept. Cutting its beginning is reported.
 pub(crate) fn past(asked: Period, zone: &TimeZone, now: Timestamp) -> anyhow::Result<Period> {
-    let usage = |text| Err(UsageError(text).into());
     if asked.from >= now {
         let from = local(asked.from, zone);
-        return usage(format!("{from} is in the future: pass an earlier --since"));
+        bail_usage!("{from} is in the future: pass an earlier --since");
     }
     if asked.until <= asked.from {
         let (from, until) = (local(asked.from, zone), local(asked.until, zone));
-        return usage(format!("the period ends, {until}, before it begins, {from}"));
+        bail_usage!("the period ends, {until}, before it begins, {from}");
     }
     let kept = kept_since(now);
     if asked.until <= kept {
-        return usage(format!(
+        bail_usage!(
             "history is kept for {HISTORY_DAYS} days: nothing is known before {}",
             local(kept, zone)
-        ));
+        );
     }
     // `--since 90d` itself is not cut off.
     if asked.from < kept {

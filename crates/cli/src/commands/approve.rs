@@ -17,7 +17,6 @@ use crate::{
     author::{author, reason},
     candidates,
     context::Context,
-    exit::UsageError,
     names::{Names, check_account},
     print::{Row, Screen},
     table::{Cell, Column},
@@ -96,7 +95,7 @@ async fn held(args: &Args, store: &Store, now: Timestamp) -> anyhow::Result<Vec<
     let names = Names::of(store, &args.resources, now).await?;
     let mut records = names.select(&args.resources)?;
     if let Some(other) = records.iter().find(|record| !record.held) {
-        return Err(UsageError(format!("{} is not held", other.name)).into());
+        bail_usage!("{} is not held", other.name);
     }
     if let Some(account) = &args.account {
         check_account(account, names.configuration().accounts.keys())?;

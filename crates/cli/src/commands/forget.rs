@@ -164,7 +164,7 @@ fn refuse(
     if obstacles.is_empty() {
         return Ok(());
     }
-    Err(UsageError(format!("nothing was forgotten{obstacles}")))
+    bail_usage!("nothing was forgotten{obstacles}")
 }
 
 fn obstacle(record: &Record, rules: Rules<'_>, anyway: bool, now: Timestamp) -> Option<String> {

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use report::{count, money::Row};
 
 use super::savings::{Hours, Survey};
-use crate::{Exit, context::Context, exit::UsageError, listing::Failure, output};
+use crate::{Exit, context::Context, listing::Failure, output};
 
 /// What a name contains that is protected until a person decides otherwise.
 const PRODUCTION: &str = "prod";
@@ -64,7 +64,7 @@ pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Resu
     let text = written(&configuration, &args.hours, zone, &saving);
     let mut written = match File::create_new(&args.config) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            return Err(UsageError(format!("{file} exists already: name another file")).into());
+            bail_usage!("{file} exists already: name another file");
         }
         created => created.with_context(|| format!("cannot write {file}"))?,
     };

@@ -174,7 +174,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let day = simulated.then_some(SignedDuration::from_hours(24));
     let length = args.duration.map(Length::duration).or(day);
     let until = match length.map(|length| local.now().checked_add(length)) {
-        Some(Err(_)) => return Err(UsageError("--for ends beyond the calendar".to_owned()).into()),
+        Some(Err(_)) => bail_usage!("--for ends beyond the calendar"),
         Some(Ok(until)) => Some(until),
         None => None,
     };
@@ -331,18 +331,13 @@ async fn clouds(
     configuration: Option<&Configuration>,
 ) -> anyhow::Result<(Clouds, Option<Timestamp>)> {
     match args.simulate.as_deref() {
-        None => {
-            let message = "local needs --simulate; `offhours serve` runs in your own clouds";
-            Err(UsageError(message.to_owned()).into())
-        }
+        None => bail_usage!("local needs --simulate; `offhours serve` runs in your own clouds"),
         Some("") => {
             if args.data.is_some() || (args.store.is_some() && !args.no_timers) {
-                return Err(UsageError(
+                bail_usage!(
                     "clouds simulated in this process start afresh each time and would not match \
                      the store: run cloud-simulator as its own program and pass --simulate=URL"
-                        .to_owned(),
-                )
-                .into());
+                );
             }
             let fleet = fleet(args.fleet.as_deref())?;
             let from = match args.from {
@@ -358,10 +353,7 @@ async fn clouds(
         }
         Some(url) => {
             if args.fleet.is_some() {
-                return Err(UsageError(
-                    "pass --fleet to the cloud-simulator at the address of --simulate".to_owned(),
-                )
-                .into());
+                bail_usage!("pass --fleet to the cloud-simulator at the address of --simulate");
             }
             Clouds::elsewhere(url).await
         }

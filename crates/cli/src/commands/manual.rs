@@ -130,7 +130,7 @@ fn check_had(records: &[Record], without: &[AttachmentName]) -> Result<(), Usage
     } else {
         format!("it had {}", known.join(", "))
     };
-    Err(UsageError(format!("--without {unknown}: not what the machine had; {advice}")))
+    bail_usage!("--without {unknown}: not what the machine had; {advice}")
 }
 
 /// Returns until when the commands stand that these resources follow now, in a line for each end.

@@ -8,7 +8,6 @@ use serde::Serialize;
 use crate::{
     Exit,
     context::Context,
-    exit::UsageError,
     names::exists,
     print::{Row, Screen},
     table::{Cell, Column},
@@ -65,9 +64,10 @@ impl Row for Tested {
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let Command::Test(args) = &args.command;
     if !context.connection.is_local() {
-        let message = "events of a stack on AWS are on its bus: [notify] is for a store of `offhours \
-                       serve`, --data FILE";
-        return Err(UsageError(message.to_owned()).into());
+        bail_usage!(
+            "events of a stack on AWS are on its bus: [notify] is for a store of `offhours \
+                       serve`, --data FILE"
+        );
     }
     let session = context.connection.open_for_write().await?;
     let configuration = session.store.in_force().await?.configuration;

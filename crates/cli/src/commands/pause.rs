@@ -132,7 +132,7 @@ pub async fn pause(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let ends_at = ends_at.map_err(|error| UsageError(error.to_string()))?;
     let end = screen.date(ends_at);
     if ends_at <= session.now {
-        return Err(UsageError(format!("`{until}` is {end}, which is over")).into());
+        bail_usage!("`{until}` is {end}, which is over");
     }
     let is_long = ends_at.duration_since(session.now) > LONG;
     let question = format!("Longer than 30 days: until {end}. Continue?");
@@ -183,7 +183,7 @@ pub async fn resume(args: &ResumeArgs, context: &Context) -> anyhow::Result<Exit
     }
     if meant.is_empty() {
         let advice = if known.is_empty() { "nothing is paused".to_owned() } else { known };
-        return Err(UsageError(format!("no such pause is in force: {advice}")).into());
+        bail_usage!("no such pause is in force: {advice}");
     }
     let author = author(&session, args.reason.clone()).await?;
     let screen = context.screen(&*in_force.configuration, session.now);

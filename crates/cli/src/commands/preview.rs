@@ -93,7 +93,7 @@ pub async fn run(args: &Args, context: &Context, clock: &Clock) -> anyhow::Resul
     };
     if args.week {
         if screen.format != Format::Table {
-            return Err(UsageError("--week is a picture: leave -o out".to_owned()).into());
+            bail_usage!("--week is a picture: leave -o out");
         }
         let chosen = configuration.schedules.iter();
         let chosen = chosen.filter(|(name, _)| is_chosen(args, Some(name)));

@@ -11,7 +11,6 @@ use crate::{
     Exit,
     ask::confirm,
     context::Context,
-    exit::UsageError,
     output::{self, Format},
     print::{Row, Screen},
     table::{Cell, Column},
@@ -86,8 +85,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         context.connection.open_for_write().await?
     };
     if session.store.head().await?.generation == Generation(0) {
-        let message = "no configuration is in force: `offhours apply` first";
-        return Err(UsageError(message.to_owned()).into());
+        bail_usage!("no configuration is in force: `offhours apply` first");
     }
     let accounts = session.functions()?.ask(Question::Remains).await?.remains;
     let (mut rows, mut records) = (Vec::new(), Vec::new());

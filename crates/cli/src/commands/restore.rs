@@ -6,7 +6,7 @@ use domain::configuration::Generation;
 use report::count;
 
 use super::backup::Backup;
-use crate::{Exit, connection::all_records, context::Context, exit::UsageError, output};
+use crate::{Exit, connection::all_records, context::Context, output};
 
 /// Make a store from a backup.
 ///
@@ -30,10 +30,9 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open_or_create().await?;
     let Generation(generation) = session.store.head().await?.generation;
     if generation > 0 {
-        let message = format!(
+        bail_usage!(
             "this store is in use: generation {generation} is in force; restore into an empty one"
         );
-        return Err(UsageError(message).into());
     }
     session.store.restore(backup.items()?).await?;
     let in_force = session.store.in_force().await?;

@@ -26,7 +26,6 @@ use crate::{
     Exit,
     configuration_file::{self, ListedResources},
     context::Context,
-    exit::UsageError,
     listing::{Failure, mark_doubles},
     output::{self, Format},
     time::{Asked, Month as CalendarMonth},
@@ -152,7 +151,7 @@ fn configuration(args: &Args) -> anyhow::Result<Configuration> {
     }
     if !configuration.accounts.values().any(|one| one.cloud().is_some()) {
         let file = file.display();
-        return Err(UsageError(format!("{file} has no account at a cloud")).into());
+        bail_usage!("{file} has no account at a cloud");
     }
     Ok(configuration)
 }

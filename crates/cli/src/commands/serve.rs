@@ -10,7 +10,6 @@ use tokio::sync::mpsc;
 use crate::{
     Exit,
     context::Context,
-    exit::UsageError,
     output,
     service::{self, follow, own_data, point_out_difference, put_into_force, show_rest},
     view::View,
@@ -63,8 +62,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     tokio::pin!(stop_signal);
     let configuration = args.config.as_deref().map(service::configuration).transpose()?;
     let Some(data) = &context.connection.data else {
-        let message = "serve needs --data FILE: where the store keeps its data";
-        return Err(UsageError(message.to_owned()).into());
+        bail_usage!("serve needs --data FILE: where the store keeps its data");
     };
     let clouds = clouds(context).await?;
     let (data, _lock) = own_data(data)?;
@@ -114,8 +112,7 @@ async fn clouds(context: &Context) -> anyhow::Result<Clouds> {
     };
     let (clouds, held) = Clouds::elsewhere(url).await?;
     if held.is_some() {
-        let message = "the simulator's clock is held: `offhours local` moves it";
-        return Err(UsageError(message.to_owned()).into());
+        bail_usage!("the simulator's clock is held: `offhours local` moves it");
     }
     Ok(clouds)
 }

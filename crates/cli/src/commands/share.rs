@@ -6,10 +6,7 @@ use anyhow::Context as _;
 use domain::ScheduleName;
 use environment::bucket::LONGEST_LINK;
 
-use crate::{
-    Exit, candidates, context::Context, exit::UsageError, names::check_schedule, output,
-    time::Length,
-};
+use crate::{Exit, candidates, context::Context, names::check_schedule, output, time::Length};
 
 /// Print a link to the public page or calendar, valid for some days.
 ///
@@ -37,13 +34,14 @@ pub struct Args {
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let valid_for = Duration::try_from(args.valid_for.duration())?;
     if valid_for > LONGEST_LINK {
-        return Err(UsageError("a link is valid for 7d at most".to_owned()).into());
+        bail_usage!("a link is valid for 7d at most");
     }
     let session = context.connection.open().await?;
     let Some(bucket) = session.bucket().await else {
-        let message = "a local store publishes nothing: `offhours report --public FILE` writes a \
-                       page that you can share";
-        return Err(UsageError(message.to_owned()).into());
+        bail_usage!(
+            "a local store publishes nothing: `offhours report --public FILE` writes a \
+                       page that you can share"
+        );
     };
     let why = "nothing is published, or you may not read where: see Pages in docs/deploying.md";
     let bucket = bucket.context(why)?;

@@ -181,8 +181,7 @@ async fn watch(
     every: Duration,
 ) -> anyhow::Result<Exit> {
     if context.format != Format::Table {
-        let message = "--watch is for people: programs ask again with -o json";
-        return Err(UsageError(message.to_owned()).into());
+        bail_usage!("--watch is for people: programs ask again with -o json");
     }
     let mut terminal = screen::Screen::open()?;
     let mut shown: Option<View<'_>> = None;

@@ -122,10 +122,11 @@ impl Targets {
             match found.as_slice() {
                 [] => return Err(none(&format!("`{word}`"), word)),
                 [first, second, ..] if pattern.is_none() => {
-                    return Err(UsageError(format!(
+                    bail_usage!(
                         "`{word}` has several overrides: write {} or {}",
-                        first.target, second.target
-                    )));
+                        first.target,
+                        second.target
+                    );
                 }
                 found => meant.extend(found),
             }

@@ -133,7 +133,7 @@ impl Pressed {
             (Some(resource), None) => resource.to_string(),
             (None, Some(schedule)) => format!("--schedule={schedule}"),
             (None, None) | (Some(_), Some(_)) => {
-                return Err(UsageError("expected one resource or one schedule".to_owned()));
+                bail_usage!("expected one resource or one schedule");
             }
         };
         let until = format!("--until={}", self.until.unwrap_or_default());

@@ -17,7 +17,6 @@ use crate::{
     Exit, candidates,
     connection::all_records,
     context::Context,
-    exit::UsageError,
     names::find,
     output::{self, Format},
     pausing::remark_on_pauses,
@@ -61,8 +60,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     }
     let mut found = find(store, std::slice::from_ref(&args.name), now).await?;
     if found.len() > 1 {
-        let message = format!("`{}` names {} resources: name one", args.name, found.len());
-        return Err(UsageError(message).into());
+        bail_usage!("`{}` names {} resources: name one", args.name, found.len());
     }
     let record = found.pop().context("nothing was found for what was named")?;
     let screen = context.screen(&*in_force.configuration, now);
@@ -83,8 +81,7 @@ fn of_schedule(
     screen: &Screen,
 ) -> anyhow::Result<Exit> {
     if screen.format != Format::Table {
-        let message = format!("{name} is a schedule: -o json explains a resource");
-        return Err(UsageError(message).into());
+        bail_usage!("{name} is a schedule: -o json explains a resource");
     }
     let schedule = &in_force.configuration.schedules[name].schedule;
     let next = schedule.next_edge(screen.now);

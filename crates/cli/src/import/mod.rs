@@ -123,7 +123,7 @@ pub fn import(sources: &[Source], default_zone: Option<&str>) -> Result<Imported
     schedules.sort_by_key(|(name, item)| name.as_str() != item.name);
     if schedules.is_empty() {
         let files: Vec<_> = sources.iter().map(|source| source.name.as_str()).collect();
-        return Err(UsageError(format!("there are no schedules in {}", files.join(", "))));
+        bail_usage!("there are no schedules in {}", files.join(", "));
     }
     let periods = of_kind("period").map(|item| (item.name.as_str(), item)).collect();
     for (name, item) in schedules {

@@ -100,7 +100,7 @@ impl Names {
             let fits = |one: &&Record| !is_gone(one) && fits(&pattern, &one.name, &one.reference);
             let found: Vec<_> = known.into_iter().filter(fits).collect();
             if found.is_empty() {
-                return Err(UsageError(format!("no resource matches `{target}`; {LISTED}")));
+                bail_usage!("no resource matches `{target}`; {LISTED}");
             }
             return Ok(found);
         }
@@ -208,7 +208,7 @@ pub(crate) fn exists<'n>(
         return Ok(());
     }
     let advice = advice(name, &format!("{what}s"), known);
-    Err(UsageError(format!("there is no {what} `{name}`; {advice}")))
+    bail_usage!("there is no {what} `{name}`; {advice}")
 }
 
 fn is_gone(record: &Record) -> bool {

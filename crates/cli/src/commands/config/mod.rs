@@ -9,7 +9,7 @@ use domain::configuration::{Configuration, Generation};
 use store::{LogEntry, Store};
 
 use super::apply::{self, ProposedConfiguration};
-use crate::{Exit, context::Context, exit::UsageError};
+use crate::{Exit, context::Context};
 
 /// Show, list and take back what was applied.
 #[derive(Debug, clap::Args)]
@@ -102,7 +102,7 @@ async fn generation(
             Wanted::InForce | Wanted::BeforeIt => "nothing was in force before".to_owned(),
         };
         let advice = "`offhours config log` lists those that were in force";
-        return Err(UsageError(format!("{missing}: {advice}")).into());
+        bail_usage!("{missing}: {advice}");
     };
     let configuration = store.configuration(entry.generation).await?;
     Ok((entry, configuration, present))

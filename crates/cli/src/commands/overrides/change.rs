@@ -93,7 +93,7 @@ impl Request<'_> {
         match excluded {
             _ if !changes.is_empty() => Ok(changes),
             Some(refused) => Err(refused),
-            None => Err(UsageError("nothing follows a schedule there: nothing was set".to_owned())),
+            None => bail_usage!("nothing follows a schedule there: nothing was set"),
         }
     }
 
@@ -110,24 +110,23 @@ impl Request<'_> {
             let at = when.resolve(asked, Reader { now, zone: &zone, schedule });
             let at = at.map_err(|error| UsageError(format!("{target}: {error}")))?;
             if at.duration_since(now) > AT_MOST {
-                let far = format!("{target}: `{when}` is more than ten years away");
-                return Err(UsageError(far));
+                bail_usage!("{target}: `{when}` is more than ten years away");
             }
             if at > now {
                 return Ok(at);
             }
             let (at, now) = (local(at, &zone), local(now, &zone));
-            Err(UsageError(format!("{target}: `{when}` is {at}, which is not after {now}")))
+            bail_usage!("{target}: `{when}` is {at}, which is not after {now}")
         };
         let replaces = selected.in_force.overrides.get(target);
         let begin =
             self.args.from.as_ref().map(|from| resolved(from, Asked::Begin, now)).transpose()?;
         if let (Some(_), Some(active)) = (begin, replaces.filter(|one| one.is_active(now))) {
-            return Err(UsageError(format!(
+            bail_usage!(
                 "{target}: it is overridden until {}, and the new override would end that now: \
                  `offhours override clear` it first, or set the new one later",
                 local(active.ends_at, &zone)
-            )));
+            );
         }
         let ends_at = resolved(&self.until, Asked::End, begin.unwrap_or(now))?;
         let set_at = begin.unwrap_or_else(|| edge_at(now, &selected.concerned(target), replaces));

@@ -33,10 +33,10 @@ pub(super) fn accounts_of_variables() -> Result<Configuration, UsageError> {
         .collect();
     if accounts.is_empty() {
         let variables = Provider::ALL.map(|cloud| cloud.facts().token_variable).join(" or ");
-        return Err(UsageError(format!(
+        bail_usage!(
             "no account to ask: set {variables} to a token that may read, or name a configuration \
              with --config"
-        )));
+        );
     }
     Ok(Configuration {
         generation: Generation::default(),

@@ -12,7 +12,6 @@ use store::Store;
 
 use super::View;
 use crate::{
-    exit::UsageError,
     names::history::report_unreadable,
     output::Format,
     strips::{Before, Picture},
@@ -21,7 +20,7 @@ use crate::{
 /// Draws the 24 hours around now that the page shows, in a row for each resource of a view.
 pub(super) async fn draw(view: &View<'_>, store: &Store) -> anyhow::Result<String> {
     if view.screen.format != Format::Table {
-        return Err(UsageError("--day is a picture: leave -o out".to_owned()).into());
+        bail_usage!("--day is a picture: leave -o out");
     }
     let (zone, now) = (&view.screen.zone, view.screen.now);
     let period = around(now);

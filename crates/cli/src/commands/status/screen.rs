@@ -14,7 +14,7 @@ use crossterm::{
 };
 use futures_util::StreamExt as _;
 
-use crate::{exit::UsageError, output};
+use crate::output;
 
 /// The number of lines if the terminal does not report its size.
 const USUAL_HEIGHT: u16 = 24;
@@ -38,8 +38,7 @@ impl Screen {
     /// Takes over the terminal; its previous content comes back afterwards.
     pub(super) fn open() -> anyhow::Result<Self> {
         if !io::stdout().is_terminal() {
-            let message = "--watch needs a terminal; programs ask again with -o json";
-            return Err(UsageError(message.to_owned()).into());
+            bail_usage!("--watch needs a terminal; programs ask again with -o json");
         }
         let mut stdout = io::stdout();
         enable_raw_mode()?;
