@@ -64,23 +64,17 @@ pub(crate) struct Command {
     pub without: Vec<AttachmentName>,
 }
 
-/// Issues the command, shows its progress (nowhere without a context), and reports how it ended.
+/// Issues the command, shows its progress, and reports how it ended.
 pub(crate) async fn carry_out(
     session: &Session,
     command: &Command,
-    view: Option<&Context>,
+    context: &Context,
 ) -> anyhow::Result<Exit> {
     let dry_run = command.author.is_none();
     let left = if dry_run { NOTHING_ASKED } else { GOES_ON };
     progress::on_interrupt(left);
-    let view = match view {
-        Some(context) => {
-            let in_force = session.store.in_force().await?;
-            let zone = context.zone(&*in_force.configuration);
-            View::of(context.format, zone, true, left)
-        }
-        None => View::nowhere(),
-    };
+    let zone = context.zone(&*session.store.in_force().await?.configuration);
+    let view = View::of(context.format, zone, true, left);
     let mut pending = PendingCommand {
         session,
         functions: session.functions()?,

@@ -22,7 +22,6 @@ mod listing;
 mod names;
 mod output;
 mod overriding;
-mod pausing;
 mod print;
 mod progress;
 mod remedies;

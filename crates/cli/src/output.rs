@@ -159,14 +159,6 @@ pub(crate) fn shortened(text: &str) -> String {
 /// The line width without a terminal.
 const FILE_WIDTH: u16 = 120;
 
-/// The meaning of a text, for its color.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Paint {
-    Added,
-    Changed,
-    Removed,
-}
-
 /// The style of tables and text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Style {
@@ -214,18 +206,6 @@ impl Style {
             wrap(words, self.width(), indent, &format!("{indent}{:hanging$}", ""))
         });
         lines.flat_map(|line| [line, "\n".to_owned()]).collect()
-    }
-
-    /// Colors a text by its meaning.
-    pub(crate) fn paint(self, paint: Paint, text: &str) -> String {
-        self.coloured(
-            match paint {
-                Paint::Added => AnsiColor::Green,
-                Paint::Changed => AnsiColor::Yellow,
-                Paint::Removed => AnsiColor::Red,
-            },
-            text,
-        )
     }
 
     pub(crate) fn coloured(self, colour: AnsiColor, text: &str) -> String {
@@ -280,7 +260,7 @@ mod tests {
     fn colours_appear_only_where_they_are_wanted() {
         let rendered = |colours| {
             let style = Style { colours, width: Some(40) };
-            table(style, &[Column::of("State")], &[vec![Cell::desired(Desired::Running)]])
+            table(style, &[Column::Fixed("State")], &[vec![Cell::desired(Desired::Running)]])
         };
         assert!(rendered(true).contains('\u{1b}'));
         assert!(!rendered(false).contains('\u{1b}'));
@@ -315,10 +295,10 @@ mod tests {
     #[test]
     fn our_own_colours_are_printed_as_they_are() {
         let style = Style { colours: true, width: Some(40) };
-        let columns = [Column::of("Desired"), Column::text("State")];
+        let columns = [Column::Fixed("Desired"), Column::Text("State")];
         let stuck = Cell::new("stuck ".repeat(9)).alarming();
         let table = table(style, &columns, &[vec![Cell::desired(Desired::Running), stuck]]);
-        let table = table + &style.paint(Paint::Added, "text");
+        let table = table + &style.coloured(AnsiColor::Green, "text");
         assert_eq!(printable(&table), table);
     }
 

@@ -67,21 +67,18 @@ pub(crate) async fn replace_pause(
     activity: Activity,
 ) -> anyhow::Result<()> {
     session.store.replace_pause(pause, replaces, &activity).await?;
-    let asked = async {
-        let functions = session.functions()?;
-        functions.ask(Question::Changed(Box::new(activity))).await.map(drop)
-    };
-    asked.await.context(NotYetDue)
+    report(session, activity).await.context(NotYetDue)
 }
 
-/// Asks poll-status to publish what was done. Publishing is best effort: a
-/// failure is reported and nothing else.
+/// Asks poll-status to publish what was done. Publishing is best effort: a failure is reported and
+/// nothing else.
 pub(crate) async fn publish(session: &Session, activity: Activity) {
-    let asked = async {
-        let functions = session.functions()?;
-        functions.ask(Question::Changed(Box::new(activity))).await.map(drop)
-    };
-    if let Err(error) = asked.await {
+    if let Err(error) = report(session, activity).await {
         output::warn(&*error.context("no event was published"));
     }
+}
+
+async fn report(session: &Session, activity: Activity) -> anyhow::Result<()> {
+    let question = Question::Changed(Box::new(activity));
+    session.functions()?.ask(question).await.map(drop)
 }

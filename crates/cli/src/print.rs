@@ -1,16 +1,20 @@
 //! What is printed in rows: for people as a table, for programs as JSON or CSV of the same value.
 
+use domain::configuration::Overrides;
 use jiff::{Timestamp, tz::TimeZone};
 use report::{
     csv::csv,
+    pausing,
     time::{local, short},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
+    exit::UsageError,
     output::{self, Format, Style},
     table::{Cell, Column, table},
+    time::{Asked, Reader, When},
 };
 
 /// A type that is printed in rows.
@@ -43,6 +47,19 @@ impl Screen {
 
     pub(crate) fn date(&self, at: Timestamp) -> String {
         local(at, &self.zone)
+    }
+
+    /// The instant that a person means.
+    pub(crate) fn instant(&self, when: &When, asked: Asked) -> Result<Timestamp, UsageError> {
+        let reader = Reader { now: self.now, zone: &self.zone, schedule: None };
+        when.resolve(asked, reader).map_err(|error| UsageError(error.to_string()))
+    }
+
+    /// Says, above what a command prints for people, what is paused.
+    pub(crate) fn remark_on_pauses(&self, overrides: &Overrides) {
+        if self.format == Format::Table {
+            output::remarks(&pausing::lines(overrides, &self.zone, self.now));
+        }
     }
 
     /// Prints rows; for people, `nothing` in place of an empty table.

@@ -34,12 +34,12 @@ fn said(view: &ResourceView, screen: &Screen) -> Option<String> {
 
 impl Row for ResourceView {
     const COLUMNS: &'static [Column] = &[
-        Column::of("Name"),
-        Column::of("Schedule"),
-        Column::of("State"),
-        Column::of("Next"),
-        Column::wide("Saved"),
-        Column::text("Remark"),
+        Column::Fixed("Name"),
+        Column::Fixed("Schedule"),
+        Column::Fixed("State"),
+        Column::Fixed("Next"),
+        Column::Wide("Saved"),
+        Column::Text("Remark"),
     ];
 
     fn cells(&self, screen: &Screen) -> Vec<Cell> {
@@ -67,18 +67,18 @@ pub(crate) struct Wide<'v>(pub(crate) &'v ResourceView);
 
 impl Row for Wide<'_> {
     const COLUMNS: &'static [Column] = &[
-        Column::of("Resource"),
-        Column::of("Name"),
-        Column::of("Size"),
-        Column::of("Region"),
-        Column::of("Schedule"),
-        Column::of("Because"),
-        Column::of("Desired"),
-        Column::of("State"),
-        Column::of("Next"),
-        Column::of("Saved"),
-        Column::of("Tags"),
-        Column::text("Remark"),
+        Column::Fixed("Resource"),
+        Column::Fixed("Name"),
+        Column::Fixed("Size"),
+        Column::Fixed("Region"),
+        Column::Fixed("Schedule"),
+        Column::Fixed("Because"),
+        Column::Fixed("Desired"),
+        Column::Fixed("State"),
+        Column::Fixed("Next"),
+        Column::Fixed("Saved"),
+        Column::Fixed("Tags"),
+        Column::Text("Remark"),
     ];
 
     fn cells(&self, screen: &Screen) -> Vec<Cell> {

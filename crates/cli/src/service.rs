@@ -21,7 +21,6 @@ use crate::{
     configuration_file::{self, ListedResources},
     connection::{all_records, remark_on},
     context::Context,
-    exit::UsageError,
     output,
     view::View,
 };
@@ -87,7 +86,12 @@ pub(crate) async fn put_into_force(
     let stored = &in_force.configuration;
     let is_stored = stored.generation.0 > 0;
     let Some(mut wanted) = wanted else {
-        anyhow::ensure!(is_stored, nothing_to_run());
+        if !is_stored {
+            bail_usage!(
+                "no configuration has been applied to this store: run `offhours apply`, or pass \
+                 --config FILE"
+            );
+        }
         return Ok(true);
     };
     if is_stored && stored.eq_ignoring_generation(&wanted) {
@@ -134,14 +138,6 @@ fn new_places(wanted: &Configuration, stored: &Configuration) -> Vec<String> {
         }
     });
     said.collect()
-}
-
-fn nothing_to_run() -> UsageError {
-    UsageError(
-        "no configuration has been applied to this store: run `offhours apply`, or pass --config \
-         FILE"
-            .to_owned(),
-    )
 }
 
 /// Opens the store's file, creating it if there is none, for this process alone.

@@ -13,39 +13,26 @@ const GAP: usize = 2;
 /// The least width of a column of text.
 const LEAST_TEXT: usize = 16;
 
+/// A column, by its heading.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Column {
-    heading: &'static str,
-    kind: Kind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Column {
     /// It always stays.
-    Fixed,
+    Fixed(&'static str),
     /// It always stays, aligned to the right.
-    Number,
+    Number(&'static str),
     /// It is dropped where there is no room, the last of them first.
-    Wide,
+    Wide(&'static str),
     /// Its cells are cut where there is no room. A table has one at most, and it comes last.
-    Text,
+    Text(&'static str),
 }
 
 impl Column {
-    pub(crate) const fn of(heading: &'static str) -> Self {
-        Self { heading, kind: Kind::Fixed }
-    }
-
-    pub(crate) const fn number(heading: &'static str) -> Self {
-        Self { heading, kind: Kind::Number }
-    }
-
-    pub(crate) const fn wide(heading: &'static str) -> Self {
-        Self { heading, kind: Kind::Wide }
-    }
-
-    pub(crate) const fn text(heading: &'static str) -> Self {
-        Self { heading, kind: Kind::Text }
+    fn heading(self) -> &'static str {
+        let (Self::Fixed(heading)
+        | Self::Number(heading)
+        | Self::Wide(heading)
+        | Self::Text(heading)) = self;
+        heading
     }
 }
 
@@ -97,7 +84,7 @@ impl Cell {
 
 pub(crate) fn table(style: Style, columns: &[Column], rows: &[Vec<Cell>]) -> String {
     let widths = fit(columns, rows, style.width.map(usize::from));
-    let headings = columns.iter().map(|column| Cell::new(column.heading));
+    let headings = columns.iter().map(|column| Cell::new(column.heading()));
     let mut text = line(style, columns, &headings.collect::<Vec<_>>(), &widths);
     for row in rows {
         text += &line(style, columns, row, &widths);
@@ -113,7 +100,7 @@ fn fit(columns: &[Column], rows: &[Vec<Cell>], room: Option<usize>) -> Vec<Optio
     };
     let natural = columns.iter().enumerate().map(|(index, column)| match content(index) {
         0 if !rows.is_empty() => None,
-        content => Some(content.max(display_width(column.heading))),
+        content => Some(content.max(display_width(column.heading()))),
     });
     let mut widths: Vec<_> = natural.collect();
     let Some(room) = room else {
@@ -122,13 +109,13 @@ fn fit(columns: &[Column], rows: &[Vec<Cell>], room: Option<usize>) -> Vec<Optio
     let taken = |widths: &[Option<usize>]| {
         widths.iter().flatten().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP)
     };
-    let text = columns.iter().position(|column| column.kind == Kind::Text);
+    let text = columns.iter().position(|column| matches!(column, Column::Text(_)));
     let text = text.and_then(|index| Some((index, widths[index]?)));
     if let Some((index, natural)) = text {
         widths[index] = Some(natural.min(LEAST_TEXT));
     }
     for index in (0..columns.len()).rev() {
-        if columns[index].kind == Kind::Wide && taken(&widths) > room {
+        if matches!(columns[index], Column::Wide(_)) && taken(&widths) > room {
             widths[index] = None;
         }
     }
@@ -151,7 +138,7 @@ fn line(style: Style, columns: &[Column], cells: &[Cell], widths: &[Option<usize
         let Some(width) = *width else { continue };
         let text = cut(&cell.text, width);
         let padding = width.saturating_sub(display_width(&text));
-        let before = if column.kind == Kind::Number { padding } else { 0 };
+        let before = if matches!(column, Column::Number(_)) { padding } else { 0 };
         line.extend(std::iter::repeat_n(' ', blanks + before));
         line += &cell.colour.map_or_else(|| text.clone(), |colour| style.coloured(colour, &text));
         blanks = GAP + padding - before;
@@ -184,11 +171,11 @@ mod tests {
     use super::*;
 
     const COLUMNS: [Column; 5] = [
-        Column::of("Name"),
-        Column::of("Schedule"),
-        Column::number("Hours"),
-        Column::wide("Saved"),
-        Column::text("Remark"),
+        Column::Fixed("Name"),
+        Column::Fixed("Schedule"),
+        Column::Number("Hours"),
+        Column::Wide("Saved"),
+        Column::Text("Remark"),
     ];
 
     fn drawn(width: Option<u16>) -> String {
@@ -224,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_column_without_content_is_left_out() {
-        let columns = [Column::of("Name"), Column::of("Schedule"), Column::wide("Empty")];
+        let columns = [Column::Fixed("Name"), Column::Fixed("Schedule"), Column::Wide("Empty")];
         let row = ["web-1\n", "", ""].map(Cell::new).to_vec();
         let drawn = table(Style::PLAIN, &columns, &[row]);
         assert_eq!(drawn, "Name\nweb-1\n");

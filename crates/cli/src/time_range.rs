@@ -8,31 +8,63 @@ use report::{
 };
 
 use crate::{
-    exit::UsageError,
     output,
-    time::{Asked, Reader, When},
+    print::Screen,
+    time::{Asked, Month, When},
 };
 
+/// The time range of a list of what is past.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TimeRange {
+    /// Start of the time range: 36h, 7d, monday, 2026-10-01, "2026-10-01 09:00" or an instant, in
+    /// the zone of the output (see --tz).
+    #[arg(long, value_name = "WHEN", default_value = "7d")]
+    since: When,
+    /// End of the time range; a day is included [default: now].
+    #[arg(long, value_name = "WHEN")]
+    until: Option<When>,
+    /// Show at most N entries, the newest ones.
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+}
+
+impl TimeRange {
+    pub(crate) fn period(&self, screen: &Screen) -> anyhow::Result<Period> {
+        between(&self.since, self.until.as_ref(), screen)
+    }
+
+    /// The period in which entries are looked for: by a clock of whole seconds, the present second is
+    /// not over yet.
+    pub(crate) fn searched(&self, period: Period) -> Period {
+        let until = self.until.as_ref().map_or(Timestamp::MAX, |_| period.until);
+        Period { until, ..period }
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.limit.map_or(usize::MAX, |limit| limit as usize)
+    }
+}
+
 /// Returns the time from `since` until `until`, or until now, limited to how long history is kept.
-/// Days and local times are in `zone`.
 pub(crate) fn between(
     since: &When,
     until: Option<&When>,
-    zone: &TimeZone,
-    now: Timestamp,
+    screen: &Screen,
 ) -> anyhow::Result<Period> {
-    let reader = Reader { now, zone, schedule: None };
-    let instant = |when: &When, asked| {
-        let instant = when.resolve(asked, reader);
-        instant.map_err(|error| UsageError(error.to_string()))
-    };
-    let from = instant(since, Asked::PastBegin)?;
-    let until = until.map_or(Ok(now), |until| instant(until, Asked::PastEnd))?;
-    past(Period { from, until }, zone, now)
+    let from = screen.instant(since, Asked::PastBegin)?;
+    let until = until.map_or(Ok(screen.now), |until| screen.instant(until, Asked::PastEnd))?;
+    past(Period { from, until }, screen)
+}
+
+/// Returns the time of a calendar month, limited in the same way.
+pub(crate) fn of_month(month: Month, screen: &Screen) -> anyhow::Result<Period> {
+    let [from, until] = month.bounds(Asked::PastBegin, screen.now)?;
+    past(Period { from, until }, screen)
 }
 
 /// Limits a period to now and to how long history is kept. Cutting its beginning is reported.
-pub(crate) fn past(asked: Period, zone: &TimeZone, now: Timestamp) -> anyhow::Result<Period> {
+fn past(asked: Period, Screen { zone, now, .. }: &Screen) -> anyhow::Result<Period> {
+    let now = *now;
     if asked.from >= now {
         let from = local(asked.from, zone);
         bail_usage!("{from} is in the future: pass an earlier --since");
@@ -73,7 +105,7 @@ mod tests {
     fn period(since: &str, until: Option<&str>) -> anyhow::Result<Period> {
         let until = until.map(|text| text.parse().unwrap());
         let zone = TimeZone::get("Europe/Berlin").unwrap();
-        between(&since.parse().unwrap(), until.as_ref(), &zone, now())
+        between(&since.parse().unwrap(), until.as_ref(), &Screen::plain(&zone, now()))
     }
 
     #[track_caller]
@@ -98,10 +130,8 @@ mod tests {
     #[test]
     fn a_month_is_whole_in_utc_and_the_present_one_ends_now() {
         let month = |text: &str| {
-            let month: crate::time::Month = text.parse().unwrap();
-            let [from, until] = month.bounds(Asked::PastBegin, now()).unwrap();
-            let Period { from, until } =
-                past(Period { from, until }, &TimeZone::UTC, now()).unwrap();
+            let screen = Screen::plain(&TimeZone::UTC, now());
+            let Period { from, until } = of_month(text.parse().unwrap(), &screen).unwrap();
             format!("{from} {until}")
         };
         assert_eq!(month("2026-10"), "2026-10-01T00:00:00Z 2026-11-01T00:00:00Z");

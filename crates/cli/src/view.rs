@@ -47,17 +47,12 @@ const DATED: &str = "%Y-%m-%d %H:%M:%S %Z";
 
 #[derive(Debug)]
 enum Form {
-    Nowhere,
     /// One JSON object per line on standard output.
     Json,
     /// One plain line per event on standard output.
     Plain,
     /// Lines, with the time below them and the names of what is under way.
-    Terminal {
-        bars: MultiProgress,
-        line: ProgressBar,
-        under_way: BTreeMap<ResourceRef, String>,
-    },
+    Terminal { bars: MultiProgress, line: ProgressBar, under_way: BTreeMap<ResourceRef, String> },
 }
 
 /// Shown when a person presses Ctrl-C.
@@ -91,18 +86,12 @@ impl View {
         Self { form, zone, all: true, time: DATED }
     }
 
-    /// Shows nothing.
-    pub(crate) fn nowhere() -> Self {
-        Self { form: Form::Nowhere, zone: TimeZone::UTC, all: false, time: BRIEF }
-    }
-
     pub fn show(&mut self, outcome: &Occurrence) -> anyhow::Result<()> {
         let severity = outcome.event.class().severity;
         // A reason that is repeated was shown already, and `status` and `why` show it, too.
         let is_shown = severity == Severity::Warning || self.all && severity == Severity::Usual;
         let line = is_shown.then(|| self.line(outcome));
         match &mut self.form {
-            Form::Nowhere => Ok(()),
             Form::Json => print_json_line(outcome),
             Form::Plain => Ok(line.map_or(Ok(()), |line| output::print(&format!("{line}\n")))?),
             Form::Terminal { bars, under_way, .. } => {
@@ -140,7 +129,6 @@ impl View {
 
     fn show_of_edge(&self, line: &str, json: &EdgeLine) -> anyhow::Result<()> {
         match &self.form {
-            Form::Nowhere => {}
             Form::Json => print_json_line(json)?,
             Form::Plain => output::print(&format!("{line}\n"))?,
             Form::Terminal { bars, .. } => bars.println(output::printable(line))?,

@@ -5,6 +5,7 @@ use std::{
     fmt,
 };
 
+use anstyle::AnsiColor;
 use domain::configuration::Configuration;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,7 +13,7 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::{
     configuration_file::{written, written::File},
-    output::{Paint, Style},
+    output::Style,
 };
 
 /// What differs in one table of the file.
@@ -105,12 +106,12 @@ impl TableChange {
     /// The table and its lines, each with what becomes of it.
     pub(crate) fn drawn(&self, style: Style) -> String {
         let (mark, paint) = match self.change {
-            Change::Added => ("+ ", Some(Paint::Added)),
+            Change::Added => ("+ ", Some(AnsiColor::Green)),
             Change::Changed => ("  ", None),
-            Change::Removed => ("- ", Some(Paint::Removed)),
+            Change::Removed => ("- ", Some(AnsiColor::Red)),
         };
-        let line = |paint: Option<Paint>, text: &str| {
-            let text = paint.map_or_else(|| text.to_owned(), |paint| style.paint(paint, text));
+        let line = |paint: Option<AnsiColor>, text: &str| {
+            let text = paint.map_or_else(|| text.to_owned(), |paint| style.coloured(paint, text));
             text + "\n"
         };
         let head = match self.table.as_str() {
@@ -118,7 +119,7 @@ impl TableChange {
             table => line(paint, &format!("{mark}[{table}]")),
         };
         let lines = self.lines.iter().map(|text| {
-            line(Some(if text.starts_with('+') { Paint::Added } else { Paint::Removed }), text)
+            line(Some(if text.starts_with('+') { AnsiColor::Green } else { AnsiColor::Red }), text)
         });
         head + &lines.collect::<String>()
     }

@@ -12,8 +12,7 @@ use crate::{
     names::{Names, history::report_unreadable},
     print::{Row, Screen},
     table::{Cell, Column},
-    time::When,
-    time_range,
+    time_range::{self, TimeRange},
 };
 
 /// Show what persons changed, newest first: who, when, what and why.
@@ -42,16 +41,8 @@ pub struct Args {
     /// Only what these persons did: part of a name or of an ARN.
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
-    /// Start of the time range: 36h, 7d, monday, 2026-10-01, "2026-10-01 09:00" or an instant, in
-    /// the zone of the output (see --tz).
-    #[arg(long, value_name = "WHEN", default_value = "7d")]
-    since: When,
-    /// End of the time range; a day is included [default: now].
-    #[arg(long, value_name = "WHEN")]
-    until: Option<When>,
-    /// Show at most N entries, the newest ones.
-    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    limit: Option<u32>,
+    #[command(flatten)]
+    range: TimeRange,
 }
 
 /// Shows what was changed in the period.
@@ -61,7 +52,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let in_force = store.in_force().await.ok();
     let configuration = in_force.as_ref().map(|in_force| &*in_force.configuration);
     let screen = context.screen(configuration, now);
-    let period = time_range::between(&args.since, args.until.as_ref(), &screen.zone, now)?;
+    let period = args.range.period(&screen)?;
     let (entries, unreadable) = find(args, &store, period, now).await?;
     let period = time_range::shown(period, &screen.zone);
     screen.rows(&entries, &format!("Nothing was changed {period}."))?;
@@ -77,10 +68,9 @@ async fn find(
     now: Timestamp,
 ) -> anyhow::Result<(Vec<Activity>, usize)> {
     let wanted = args.wanted(store, now).await?;
-    // By a clock of whole seconds, the present second is not over yet.
-    let until = args.until.as_ref().map_or(Timestamp::MAX, |_| period.until);
-    let limit = args.limit.map_or(usize::MAX, |limit| limit as usize);
-    let mut pages = store.activity_between(period.from, until);
+    let Period { from, until } = args.range.searched(period);
+    let limit = args.range.limit();
+    let mut pages = store.activity_between(from, until);
     let (mut found, mut unreadable) = (Vec::new(), 0);
     while found.len() < limit
         && let Some(page) = pages.next().await?
@@ -117,11 +107,11 @@ impl Args {
 
 impl Row for Activity {
     const COLUMNS: &'static [Column] = &[
-        Column::of("When"),
-        Column::of("By"),
-        Column::of("What"),
-        Column::of("Target"),
-        Column::text("Why"),
+        Column::Fixed("When"),
+        Column::Fixed("By"),
+        Column::Fixed("What"),
+        Column::Fixed("Target"),
+        Column::Text("Why"),
     ];
 
     fn cells(&self, screen: &Screen) -> Vec<Cell> {

@@ -8,8 +8,7 @@ use domain::{
 };
 use jiff::Timestamp;
 use lifecycle::event::{Event, Subject};
-use schemars::JsonSchema;
-use serde::Serialize;
+use report::Named;
 use store::Store;
 
 use crate::{
@@ -49,17 +48,8 @@ pub struct Args {
     reason: Option<String>,
 }
 
-/// A resource that was released.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct Approved {
-    /// The resource, as `ACCOUNT/KIND/ID`.
-    resource: String,
-    /// Its name.
-    name: String,
-}
-
-impl Row for Approved {
-    const COLUMNS: &'static [Column] = &[Column::of("Approved"), Column::of("Name")];
+impl Row for Named {
+    const COLUMNS: &'static [Column] = &[Column::Fixed("Approved"), Column::Fixed("Name")];
 
     fn cells(&self, _: &Screen) -> Vec<Cell> {
         vec![Cell::new(&self.resource), Cell::new(&self.name)]
@@ -81,9 +71,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         let report = session.functions()?.ask(Question::Approve(held)).await?;
         let outcomes = report.outcomes.into_iter().filter(|one| one.event == Event::Approved);
         approved.extend(outcomes.filter_map(|outcome| match outcome.subject {
-            Subject::Resource { resource, name, .. } => {
-                Some(Approved { resource: resource.to_string(), name })
-            }
+            Subject::Resource { resource, name, .. } => Some(Named { resource, name }),
             Subject::Account { .. } => None,
         }));
     }

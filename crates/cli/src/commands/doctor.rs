@@ -1,5 +1,6 @@
 //! `offhours doctor`: checks whether everything is in order, and says what to do if not.
 
+use anstyle::AnsiColor;
 use report::{count, csv::csv};
 
 use crate::{
@@ -11,7 +12,7 @@ use crate::{
         rules,
         store::{self, StoreContents},
     },
-    output::{self, Format, Paint, Style},
+    output::{self, Format, Style},
     print,
 };
 
@@ -135,12 +136,12 @@ impl Findings {
 
 /// A finding on one line, and its remedy on the next.
 fn line(Finding { check, level, subject, found, remedy }: &Finding, style: Style) -> String {
-    let paint = match level {
-        Level::Ok => Paint::Added,
-        Level::Warning => Paint::Changed,
-        Level::Problem => Paint::Removed,
+    let colour = match level {
+        Level::Ok => AnsiColor::Green,
+        Level::Warning => AnsiColor::Yellow,
+        Level::Problem => AnsiColor::Red,
     };
-    let level = style.paint(paint, &format!("{:LEVEL_WIDTH$}", print::word(level)));
+    let level = style.coloured(colour, &format!("{:LEVEL_WIDTH$}", print::word(level)));
     let check = print::word(check);
     let subject = subject.as_ref().map(|subject| format!("{subject}: ")).unwrap_or_default();
     let text = format!("{level} {check:CHECK_WIDTH$} {subject}{found}\n");

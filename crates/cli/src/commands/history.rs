@@ -19,8 +19,7 @@ use crate::{
     output,
     print::{self, Screen},
     table::{Cell, Column},
-    time::When,
-    time_range,
+    time_range::{self, TimeRange},
 };
 
 /// Show every finished stop and start, newest first.
@@ -50,16 +49,8 @@ pub struct Args {
     /// Only stops and starts under this schedule.
     #[arg(long, value_name = "NAME", add = candidates::schedules())]
     schedule: Option<ScheduleName>,
-    /// Start of the time range: 36h, 7d, monday, 2026-10-01, "2026-10-01 09:00" or an instant, in
-    /// the zone of the output (see --tz).
-    #[arg(long, value_name = "WHEN", default_value = "7d")]
-    since: When,
-    /// End of the time range; a day is included [default: now].
-    #[arg(long, value_name = "WHEN")]
-    until: Option<When>,
-    /// Show at most N entries, the newest ones.
-    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    limit: Option<u32>,
+    #[command(flatten)]
+    range: TimeRange,
 }
 
 /// Shows what was done in the period.
@@ -67,7 +58,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = context.connection.open().await?;
     let in_force = store.in_force().await?;
     let screen = context.screen(&*in_force.configuration, now);
-    let period = time_range::between(&args.since, args.until.as_ref(), &screen.zone, now)?;
+    let period = args.range.period(&screen)?;
     let found = find(args, &store, (&in_force, period), now).await?;
     let period = time_range::shown(period, &screen.zone);
     screen.rows(&found.entries, &format!("No stop or start ended {period}."))?;
@@ -101,13 +92,9 @@ async fn find(
     };
     let names = Names::new(in_force.clone(), records, now);
     let mut selection = names.in_history(&args.resources);
-    let finished = HistoryQuery {
-        since: period.from,
-        // By a clock of whole seconds, the present second is not over yet.
-        until: args.until.as_ref().map_or(Timestamp::MAX, |_| period.until),
-        schedule: args.schedule.clone(),
-    };
-    let limit = args.limit.map_or(usize::MAX, |limit| limit as usize);
+    let Period { from: since, until } = args.range.searched(period);
+    let finished = HistoryQuery { since, until, schedule: args.schedule.clone() };
+    let limit = args.range.limit();
     let (mut newest, mut all) = (BTreeMap::new(), 0);
     let unreadable = selection
         .read(store, finished, |entry| {
@@ -131,13 +118,13 @@ async fn find(
 
 impl print::Row for HistoryEntry {
     const COLUMNS: &'static [Column] = &[
-        Column::of("Ended"),
-        Column::wide("Resource"),
-        Column::of("Name"),
-        Column::of("What"),
-        Column::wide("Cause"),
-        Column::number("Took"),
-        Column::text("Ending"),
+        Column::Fixed("Ended"),
+        Column::Wide("Resource"),
+        Column::Fixed("Name"),
+        Column::Fixed("What"),
+        Column::Wide("Cause"),
+        Column::Number("Took"),
+        Column::Text("Ending"),
     ];
 
     fn cells(&self, screen: &Screen) -> Vec<Cell> {
@@ -267,7 +254,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let in_force = store.in_force().await.unwrap();
         let zone = shared_zone(&in_force.configuration).unwrap();
         let now = at("17 12:00");
-        let period = time_range::between(&args.since, args.until.as_ref(), zone, now)?;
+        let period = args.range.period(&Screen::plain(zone, now))?;
         find(&args, &store, (&in_force, period), now).await
     }
 

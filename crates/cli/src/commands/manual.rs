@@ -27,7 +27,6 @@ use crate::{
     context::Context,
     exit::UsageError,
     output::{self, Format},
-    pausing::remark_on_pauses,
 };
 
 /// The resources to stop or start.
@@ -90,7 +89,7 @@ async fn run(
     let Selected { command: target, records, in_force, .. } =
         args.targets.select(&session.store, session.now).await?;
     let screen = context.screen(&*in_force.configuration, session.now);
-    remark_on_pauses(&in_force.overrides, &screen);
+    screen.remark_on_pauses(&in_force.overrides);
     if direction == Direction::Stop && !args.dry_run {
         let all: Vec<_> = records.iter().collect();
         let question = question(&all, &in_force.configuration, args.targets.are_whole(), "");
@@ -107,7 +106,7 @@ async fn run(
     let until = if no_wait { Until::Asked } else { Until::Seen };
     let command =
         Command { direction, target, author, until, rehearsal: false, without: without.to_vec() };
-    let exit = carry_out(&session, &command, Some(context)).await?;
+    let exit = carry_out(&session, &command, context).await?;
     if context.format == Format::Table && !args.dry_run {
         let named: Vec<_> = records.into_iter().map(|record| record.reference).collect();
         for line in standing(context, &session, &named).await? {

@@ -53,7 +53,7 @@ pub(super) struct Tested {
 
 impl Row for Tested {
     const COLUMNS: &'static [Column] =
-        &[Column::of("Target"), Column::of("Kind"), Column::text("Test")];
+        &[Column::Fixed("Target"), Column::Fixed("Kind"), Column::Text("Test")];
 
     fn cells(&self, _: &Screen) -> Vec<Cell> {
         let test = self.error.as_deref().unwrap_or("accepted");

@@ -17,11 +17,10 @@ use crate::{
     candidates,
     connection::all_records,
     context::Context,
-    exit::UsageError,
     names::{check_account, check_schedule},
     output::{self, Format},
     overriding::replace_pause,
-    time::{Asked, Length, Reader, When},
+    time::{Asked, Length, When},
 };
 
 /// A longer pause needs confirmation: it may be forgotten.
@@ -127,9 +126,7 @@ pub async fn pause(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         (None, Some(until)) => until.clone(),
         (None, None) => usual()?,
     };
-    let reader = Reader { now: session.now, zone: &screen.zone, schedule: None };
-    let ends_at = until.resolve(Asked::End, reader);
-    let ends_at = ends_at.map_err(|error| UsageError(error.to_string()))?;
+    let ends_at = screen.instant(&until, Asked::End)?;
     let end = screen.date(ends_at);
     if ends_at <= session.now {
         bail_usage!("`{until}` is {end}, which is over");

@@ -27,15 +27,13 @@ use serde::Serialize;
 use crate::{
     Exit, candidates,
     configuration_file::{self, ListedResources},
-    connection::all_records,
     context::Context,
     exit::UsageError,
-    names::{check_schedule, find},
+    names::{Names, check_schedule},
     output::{self, Format},
-    pausing::remark_on_pauses,
     print::{self, Screen},
     table::{Cell, Column},
-    time::{Asked, Length, Reader, When},
+    time::{Asked, Length, When},
 };
 
 /// Show what will be stopped and started, and when.
@@ -82,13 +80,9 @@ pub async fn run(args: &Args, context: &Context, clock: &Clock) -> anyhow::Resul
         check_schedule(name, configuration)?;
     }
     let screen = context.screen(configuration, subject.now);
-    remark_on_pauses(&subject.in_force.overrides, &screen);
+    screen.remark_on_pauses(&subject.in_force.overrides);
     let from = match &args.at {
-        Some(at) => {
-            let reader = Reader { now: subject.now, zone: &screen.zone, schedule: None };
-            let at = at.resolve(Asked::Begin, reader);
-            at.map_err(|error| UsageError(error.to_string()))?
-        }
+        Some(at) => screen.instant(at, Asked::Begin)?,
         None => Timestamp::from_second(subject.now.as_second())?,
     };
     if args.week {
@@ -116,13 +110,7 @@ fn is_chosen(args: &Args, schedule: Option<&ScheduleName>) -> bool {
     args.schedule.is_none() || args.schedule.as_ref() == schedule
 }
 
-struct Followed {
-    in_force: InForce,
-    records: Vec<Record>,
-    now: Timestamp,
-}
-
-async fn of_file(args: &Args, context: &Context, clock: &Clock) -> anyhow::Result<Followed> {
+async fn of_file(args: &Args, context: &Context, clock: &Clock) -> anyhow::Result<Names> {
     let file = args.config.clone().unwrap_or_default();
     let parsed = configuration_file::load(&file, ListedResources::MayStandAlone)?;
     let now = context.connection.present(clock).await?;
@@ -131,18 +119,17 @@ async fn of_file(args: &Args, context: &Context, clock: &Clock) -> anyhow::Resul
     }
     let configuration = Arc::new(parsed.configuration);
     let in_force = InForce { configuration, overrides: Overrides::default(), since: None };
-    Ok(Followed { in_force, records: Vec::new(), now })
+    Ok(Names { in_force, records: Vec::new(), now })
 }
 
-async fn in_force(args: &Args, context: &Context) -> anyhow::Result<Followed> {
+async fn in_force(args: &Args, context: &Context) -> anyhow::Result<Names> {
     let session = context.connection.open().await?;
-    let in_force = session.store.in_force().await?;
-    let records = if args.resources.is_empty() {
-        all_records(&session.store).await?
-    } else {
-        find(&session.store, &args.resources, session.now).await?
-    };
-    Ok(Followed { in_force, records, now: session.now })
+    let names = Names::of(&session.store, &args.resources, session.now).await?;
+    if args.resources.is_empty() {
+        return Ok(names);
+    }
+    let records = names.select(&args.resources)?.into_iter().cloned().collect();
+    Ok(Names { records, ..names })
 }
 
 /// When, in which wave, by which schedule, to which state and by what cause resources change.
@@ -171,7 +158,7 @@ pub(super) struct Coming {
     resources: Vec<Named>,
 }
 
-impl Followed {
+impl Names {
     /// Everything that is wanted from one instant to another, in its order.
     fn coming(&self, args: &Args, from: Timestamp, until: Timestamp) -> Vec<Coming> {
         let mut coming: BTreeMap<Key, Vec<&Record>> = BTreeMap::new();
@@ -265,12 +252,12 @@ fn runs(desired: Option<Desired>) -> Option<bool> {
 
 impl print::Row for Coming {
     const COLUMNS: &'static [Column] = &[
-        Column::of("When"),
-        Column::of("Desired"),
-        Column::of("Schedule"),
-        Column::of("Announced"),
-        Column::wide("By"),
-        Column::text("Resources"),
+        Column::Fixed("When"),
+        Column::Fixed("Desired"),
+        Column::Fixed("Schedule"),
+        Column::Fixed("Announced"),
+        Column::Wide("By"),
+        Column::Text("Resources"),
     ];
 
     fn cells(&self, screen: &Screen) -> Vec<Cell> {

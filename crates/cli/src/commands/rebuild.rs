@@ -59,11 +59,11 @@ pub(super) struct Remnant {
 
 impl Row for Remnant {
     const COLUMNS: &'static [Column] = &[
-        Column::of("Resource"),
-        Column::of("Name"),
-        Column::of("Record"),
-        Column::of("Found"),
-        Column::of("To do"),
+        Column::Fixed("Resource"),
+        Column::Fixed("Name"),
+        Column::Fixed("Record"),
+        Column::Fixed("Found"),
+        Column::Fixed("To do"),
     ];
 
     fn cells(&self, _: &Screen) -> Vec<Cell> {

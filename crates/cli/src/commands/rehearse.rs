@@ -172,7 +172,7 @@ async fn follow(
         rehearsal: true,
         without: Vec::new(),
     };
-    carry_out(session, &command, Some(context)).await
+    carry_out(session, &command, context).await
 }
 
 fn text(stop: &MovingStop, style: Style) -> String {

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use jiff::{Timestamp, tz::TimeZone};
 use page::{Audience, Input};
 use report::history::Period;
 
@@ -12,7 +11,7 @@ use crate::{
     context::Context,
     names::{check_owner, history::report_unreadable},
     output,
-    time::{Asked, Month},
+    time::Month,
     time_range,
 };
 
@@ -70,20 +69,17 @@ async fn shown(
 ) -> anyhow::Result<String> {
     let Session { store, now, .. } = context.connection.open().await?;
     let in_force = store.in_force().await?;
-    let zone = context.zone(&*in_force.configuration);
-    let period = period(month, &zone, now)?;
+    let screen = context.screen(&*in_force.configuration, now);
+    let period = match month {
+        Some(month) => time_range::of_month(month, &screen)?,
+        None => Period::month_of(now),
+    };
     if let Some(owner) = owner {
         check_owner(owner, &all_records(&store).await?, &in_force.configuration)?;
     }
-    let shown = publish::overview::show(&store, &in_force, owner, period, (&zone, now), render);
+    let shown =
+        publish::overview::show(&store, &in_force, owner, period, (&screen.zone, now), render);
     let (page, unreadable) = shown.await?;
     report_unreadable(unreadable);
     Ok(page)
-}
-
-/// The month that the money is about, as far as history has it.
-fn period(month: Option<Month>, zone: &TimeZone, now: Timestamp) -> anyhow::Result<Period> {
-    let Some(month) = month else { return Ok(Period::month_of(now)) };
-    let [from, until] = month.bounds(Asked::PastBegin, now)?;
-    time_range::past(Period { from, until }, zone, now)
 }

@@ -19,7 +19,7 @@ use crate::{
     output::{self, Format},
     print::{self, Screen},
     table::{Cell, Column},
-    time::{Asked, Month, When},
+    time::{Month, When},
     time_range,
 };
 
@@ -113,11 +113,8 @@ async fn report(
 ) -> anyhow::Result<SavedReport> {
     let now = screen.now;
     let period = match args.month {
-        Some(month) => {
-            let [from, until] = month.bounds(Asked::PastBegin, now)?;
-            time_range::past(Period { from, until }, &screen.zone, now)?
-        }
-        None => time_range::between(&args.since, args.until.as_ref(), &screen.zone, now)?,
+        Some(month) => time_range::of_month(month, screen)?,
+        None => time_range::between(&args.since, args.until.as_ref(), screen)?,
     };
     let configuration = &*in_force.configuration;
     let names = Names::new(in_force.clone(), all_records(store).await?, now);
@@ -161,14 +158,14 @@ fn render(report: &SavedReport, screen: &Screen) -> String {
 
 impl print::Row for SavedRow {
     const COLUMNS: &'static [Column] = &[
-        Column::of("Name"),
-        Column::wide("Resources"),
-        Column::number("Off"),
-        Column::number("Unclear"),
-        Column::number("Would have"),
-        Column::number("Without stops"),
-        Column::number("Saved"),
-        Column::text("Why"),
+        Column::Fixed("Name"),
+        Column::Wide("Resources"),
+        Column::Number("Off"),
+        Column::Number("Unclear"),
+        Column::Number("Would have"),
+        Column::Number("Without stops"),
+        Column::Number("Saved"),
+        Column::Text("Why"),
     ];
 
     fn cells(&self, _: &Screen) -> Vec<Cell> {

@@ -35,7 +35,6 @@ use crate::{
     listing::{Failure, Waiting, not_listed},
     names::{check_account, check_owner, check_schedule, find},
     output::{self, Format},
-    pausing::remark_on_pauses,
     print::Screen,
     resource::Wide,
 };
@@ -298,7 +297,7 @@ impl<'a> View<'a> {
     /// Prints the rows, and the accounts after them.
     fn show(&self) -> anyhow::Result<()> {
         let (screen, accounts) = (&self.screen, self.account_rows());
-        remark_on_pauses(&self.in_force.overrides, screen);
+        screen.remark_on_pauses(&self.in_force.overrides);
         if self.args.accounts {
             return screen.rows(&accounts, "No account is configured.");
         }

@@ -19,7 +19,6 @@ use crate::{
     context::Context,
     names::find,
     output::{self, Format},
-    pausing::remark_on_pauses,
     print::Screen,
 };
 
@@ -49,7 +48,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open().await?;
     let (store, now) = (&session.store, session.now);
     let in_force = store.in_force().await?;
-    remark_on_pauses(&in_force.overrides, &context.screen(&*in_force.configuration, now));
+    context.screen(&*in_force.configuration, now).remark_on_pauses(&in_force.overrides);
     let is_name = |name: &&ScheduleName| name.as_str() == args.name;
     if let Some(name) = in_force.configuration.schedules.keys().find(is_name) {
         let records = all_records(store).await?;

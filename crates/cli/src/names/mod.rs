@@ -26,7 +26,7 @@ pub(crate) struct Names {
     pub(crate) in_force: InForce,
     /// All records, or at least those that the targets name.
     pub(crate) records: Vec<Record>,
-    now: Timestamp,
+    pub(crate) now: Timestamp,
 }
 
 /// Returns the records of the resources that a person names, in the order named.

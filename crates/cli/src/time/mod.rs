@@ -4,17 +4,9 @@ mod length;
 mod month;
 mod when;
 
-use jiff::tz::TimeZone;
-
 pub use length::{Length, NotALength};
 pub use month::{Month, NotAMonth};
 pub use when::{Asked, NotAWhen, Reader, When};
-
-/// The zone of this machine. UTC if it is unknown.
-#[must_use]
-pub fn here() -> TimeZone {
-    TimeZone::try_system().unwrap_or(TimeZone::UTC)
-}
 
 #[cfg(test)]
 mod tests {

@@ -113,10 +113,10 @@ impl AppliedGeneration {
 
 impl print::Row for AppliedGeneration {
     const COLUMNS: &'static [Column] = &[
-        Column::number("Generation"),
-        Column::of("Applied"),
-        Column::of("By"),
-        Column::text("Changes"),
+        Column::Number("Generation"),
+        Column::Fixed("Applied"),
+        Column::Fixed("By"),
+        Column::Text("Changes"),
     ];
 
     fn cells(&self, screen: &Screen) -> Vec<Cell> {

@@ -3,7 +3,7 @@
 use clap::builder::PossibleValuesParser;
 use domain::{activity::Activity, configuration::Pause, history::HistoryEntry};
 use lifecycle::Occurrence;
-use report::{money, resource::ResourceView};
+use report::{Named, money, resource::ResourceView};
 use schemars::Schema;
 
 use super::log;
@@ -11,8 +11,7 @@ use crate::{
     Exit,
     apply::moves::MovingStop,
     commands::{
-        apply, approve, forget, import, notify, overrides, preview::Coming, rebuild, status,
-        validate, why,
+        apply, forget, import, notify, overrides, preview::Coming, rebuild, status, validate, why,
     },
     configuration_file::written::File,
     doctor::Finding,
@@ -47,7 +46,7 @@ const DOCUMENTS: [Document; 24] = [
     ("configuration", configuration),
     ("activity", shape::schema_of::<Vec<Activity>>),
     ("apply", shape::schema_of::<apply::Plan>),
-    ("approve", shape::schema_of::<Vec<approve::Approved>>),
+    ("approve", shape::schema_of::<Vec<Named>>),
     ("doctor", shape::schema_of::<Vec<Finding>>),
     ("forget", shape::schema_of::<Vec<forget::ForgottenRecord>>),
     ("history", shape::schema_of::<Vec<HistoryEntry>>),

@@ -144,12 +144,12 @@ impl Answer {
 
 impl print::Row for OverrideView {
     const COLUMNS: &'static [Column] = &[
-        Column::of("Target"),
-        Column::of("Desired"),
-        Column::wide("Since"),
-        Column::of("Until"),
-        Column::of("Then"),
-        Column::text("By"),
+        Column::Fixed("Target"),
+        Column::Fixed("Desired"),
+        Column::Wide("Since"),
+        Column::Fixed("Until"),
+        Column::Fixed("Then"),
+        Column::Text("By"),
     ];
 
     fn cells(&self, screen: &Screen) -> Vec<Cell> {

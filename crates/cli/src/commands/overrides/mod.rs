@@ -13,7 +13,7 @@ use domain::{
     schedule::Desired,
 };
 use jiff::Timestamp;
-use store::{InForce, OverrideChange, Store};
+use store::{InForce, OverrideChange};
 
 use super::targets::{Selected, Targets};
 use crate::{
@@ -27,7 +27,6 @@ use crate::{
     names::Names,
     output::{self, Format},
     overriding::{NotYetDue, replace_overrides},
-    pausing::remark_on_pauses,
     time::{Length, When},
 };
 
@@ -221,8 +220,8 @@ pub(super) async fn set(
 
 async fn extend(args: &ExtendArgs, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open_for_write().await?;
-    let (selected, active) =
-        Active::read(&session.store, session.now).await?.meant(&args.targets)?;
+    let names = Names::read(&session.store, session.now).await?;
+    let (selected, active) = meant(names, &args.targets)?;
     let author = author(&session, args.change.reason.clone()).await?;
     let changes = extended(&active, args.by, &author)?;
     let screen = context.screen(&*selected.in_force.configuration, session.now);
@@ -237,8 +236,8 @@ async fn extend(args: &ExtendArgs, context: &Context) -> anyhow::Result<Exit> {
 
 async fn clear(args: &ClearArgs, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open_for_write().await?;
-    let (selected, active) =
-        Active::read(&session.store, session.now).await?.meant(&args.targets)?;
+    let names = Names::read(&session.store, session.now).await?;
+    let (selected, active) = meant(names, &args.targets)?;
     let author = author(&session, args.change.reason.clone()).await?;
     let changes = cleared(&active, &selected, session.now);
     finish(&session, &selected, &changes, (&author, args.change.dry_run), context).await
@@ -246,9 +245,9 @@ async fn clear(args: &ClearArgs, context: &Context) -> anyhow::Result<Exit> {
 
 async fn list(context: &Context) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = context.connection.open().await?;
-    let Active { in_force, records, .. } = Active::read(&store, now).await?;
+    let Names { in_force, records, .. } = Names::read(&store, now).await?;
     let screen = context.screen(&*in_force.configuration, now);
-    remark_on_pauses(&in_force.overrides, &screen);
+    screen.remark_on_pauses(&in_force.overrides);
     screen.rows(&rows(&in_force, &records, now), "Nothing is overridden.")?;
     Ok(Exit::Done)
 }
@@ -268,27 +267,13 @@ fn rows(in_force: &InForce, records: &[Record], now: Timestamp) -> Vec<OverrideV
     active.iter().map(|one| OverrideView::of(one, in_force, records, true)).collect()
 }
 
-/// The overrides that have not ended, and all records.
-struct Active {
-    in_force: InForce,
-    records: Vec<Record>,
-    now: Timestamp,
-}
-
-impl Active {
-    async fn read(store: &Store, now: Timestamp) -> anyhow::Result<Self> {
-        let Names { in_force, records, .. } = Names::read(store, now).await?;
-        Ok(Self { in_force, records, now })
-    }
-
-    /// The overrides that are meant, and what they concern.
-    fn meant(self, targets: &Targets) -> Result<(Selected, Vec<Override>), UsageError> {
-        let active = self.in_force.overrides.iter().filter(|one| has_not_ended(one, self.now));
-        let active: Vec<_> = active.collect();
-        let meant: Vec<_> = targets.among(&active, &self.records)?.into_iter().cloned().collect();
-        let selected = Selected::overridden(&meant, self.in_force, self.records);
-        Ok((selected, meant))
-    }
+/// The overrides that are meant, and what they concern.
+fn meant(names: Names, targets: &Targets) -> Result<(Selected, Vec<Override>), UsageError> {
+    let active = names.in_force.overrides.iter().filter(|one| has_not_ended(one, names.now));
+    let active: Vec<_> = active.collect();
+    let meant: Vec<_> = targets.among(&active, &names.records)?.into_iter().cloned().collect();
+    let selected = Selected::overridden(&meant, names.in_force, names.records);
+    Ok((selected, meant))
 }
 
 /// Writes changes, unless this is a dry run, and prints the answer.
@@ -317,7 +302,7 @@ async fn finish(
         Err(error) => return Err(error),
     };
     let screen = context.screen(&*selected.in_force.configuration, session.now);
-    remark_on_pauses(&selected.in_force.overrides, &screen);
+    screen.remark_on_pauses(&selected.in_force.overrides);
     let answer = Answer::of(changes, selected, &screen, dry_run);
     match context.format {
         Format::Json | Format::Csv => output::print_json(&answer)?,

@@ -7,6 +7,7 @@ use domain::{
 };
 use insta::assert_snapshot;
 use jiff::SignedDuration;
+use store::Store;
 
 use super::*;
 use crate::{
@@ -152,12 +153,12 @@ async fn planned(store: &Store, line: &str) -> anyhow::Result<Planned> {
             (args.targets.are_whole(), selected, changes)
         }
         OverrideCommand::Clear(args) => {
-            let (selected, active) = Active::read(store, now).await?.meant(&args.targets)?;
+            let (selected, active) = meant(Names::read(store, now).await?, &args.targets)?;
             let changes = cleared(&active, &selected, now);
             (false, selected, changes)
         }
         OverrideCommand::Extend(args) => {
-            let (selected, active) = Active::read(store, now).await?.meant(&args.targets)?;
+            let (selected, active) = meant(Names::read(store, now).await?, &args.targets)?;
             let changes = extended(&active, args.by, &author)?;
             (args.targets.are_whole(), selected, changes)
         }

@@ -30,7 +30,7 @@ fn changed(change: impl FnOnce(&mut Configuration)) -> String {
         let record = office(&format!("do-main/droplet/{id}"), name);
         Record { phase: Phase::Settled { at: Power::Running }, ..record }
     });
-    let followed = Followed { in_force, records: records.collect(), now: now() };
+    let followed = Names { in_force, records: records.collect(), now: now() };
     let args = Line::parse_from(["preview"]).args;
     let until = now() + SignedDuration::from_hours(66);
     let coming = followed.coming(&args, now(), until);

@@ -51,14 +51,14 @@ fn heading(report: &Report, args: &Args) -> String {
 
 impl print::Row for Row {
     const COLUMNS: &'static [Column] = &[
-        Column::of("Name"),
-        Column::wide("Size"),
-        Column::wide("Schedule"),
-        Column::wide("Off"),
-        Column::number("Costs"),
-        Column::of("Best method"),
-        Column::number("Saves"),
-        Column::text("Why"),
+        Column::Fixed("Name"),
+        Column::Wide("Size"),
+        Column::Wide("Schedule"),
+        Column::Wide("Off"),
+        Column::Number("Costs"),
+        Column::Fixed("Best method"),
+        Column::Number("Saves"),
+        Column::Text("Why"),
     ];
 
     fn cells(&self, _: &Screen) -> Vec<Cell> {
@@ -86,8 +86,12 @@ impl print::Row for Row {
 
 /// A line for each method of each resource.
 fn methods(report: &Report, style: Style) -> String {
-    const COLUMNS: [Column; 4] =
-        [Column::of("Name"), Column::of("Method"), Column::number("Saves"), Column::text("Why")];
+    const COLUMNS: [Column; 4] = [
+        Column::Fixed("Name"),
+        Column::Fixed("Method"),
+        Column::Number("Saves"),
+        Column::Text("Why"),
+    ];
     let line = |row: &Row, method: &MethodSaving| {
         let saved = match (method.fits, method.saved) {
             (true, Some(saved)) => saved.to_string(),

@@ -76,10 +76,10 @@ impl AccountRow {
 
 impl Row for AccountRow {
     const COLUMNS: &'static [Column] = &[
-        Column::of("Account"),
-        Column::of("Provider"),
-        Column::of("Last listed"),
-        Column::text("Remark"),
+        Column::Fixed("Account"),
+        Column::Fixed("Provider"),
+        Column::Fixed("Last listed"),
+        Column::Text("Remark"),
     ];
 
     fn cells(&self, screen: &Screen) -> Vec<Cell> {
