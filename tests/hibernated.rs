@@ -201,7 +201,7 @@ fn its_snapshot_opts_it_out_and_protect_covers_it_and_every_command_says_so() {
         let remedy = problem["remedy"].as_str().unwrap();
         assert!(remedy.starts_with("`offhours start hz-eu/server/"), "{remedy}");
         let why = terminal.run(&["why", "--full", SERVER]).await.stdout;
-        assert!(why.contains("by its own tag"), "{why}");
+        assert!(why.contains("▶ opt-out                   opted out by a tag"), "{why}");
 
         let protecting = format!("protect = [\"name:build\"]\n{CONFIGURATION}");
         terminal.write(&protecting);
@@ -210,7 +210,7 @@ fn its_snapshot_opts_it_out_and_protect_covers_it_and_every_command_says_so() {
         let because = &terminal.shown(&["status"]).await["because"];
         assert_eq!(because, "protected by `name:build`");
         let why = terminal.run(&["why", "--full", SERVER]).await.stdout;
-        assert!(why.contains("`name:build` covers it"), "{why}");
+        assert!(why.contains("protected by `name:build`"), "{why}");
         let before = terminal.simulator.log().await.len();
         terminal.local_until(&protecting, tuesday("07:00:00")).await;
         let log = terminal.simulator.log().await;

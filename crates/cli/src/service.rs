@@ -40,7 +40,7 @@ pub(crate) async fn follow(
                 signal?;
                 return Ok(true);
             }
-            Some(news) = news.recv() => show(view, &news)?,
+            Some(news) = news.recv() => view.show_of_service(&news)?,
             result = &mut running => {
                 result?;
                 return Ok(false);
@@ -55,21 +55,9 @@ pub(crate) fn show_rest(
     news: &mut mpsc::UnboundedReceiver<ServiceEvent>,
 ) -> anyhow::Result<()> {
     while let Ok(news) = news.try_recv() {
-        show(view, &news)?;
+        view.show_of_service(&news)?;
     }
     Ok(())
-}
-
-fn show(view: &mut View, news: &ServiceEvent) -> anyhow::Result<()> {
-    match news {
-        ServiceEvent::Outcome(outcome) => view.show(outcome),
-        ServiceEvent::Digest(digest) => view.show_digest(digest),
-        ServiceEvent::Notice(notice) => view.show_notice(notice),
-        ServiceEvent::Passed(now) => {
-            view.passed(*now);
-            Ok(())
-        }
-    }
 }
 
 /// Applies a configuration, by this command, unless the stored one says the same. Asks first if it

@@ -15,6 +15,7 @@ use lifecycle::{
     Occurrence,
     event::{Course, Severity, Subject},
 };
+use local::service::ServiceEvent;
 use report::time::{length, local};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -91,47 +92,46 @@ impl View {
         // A reason that is repeated was shown already, and `status` and `why` show it, too.
         let is_shown = severity == Severity::Warning || self.all && severity == Severity::Usual;
         let line = is_shown.then(|| self.line(outcome));
-        match &mut self.form {
-            Form::Json => print_json_line(outcome),
-            Form::Plain => Ok(line.map_or(Ok(()), |line| output::print(&format!("{line}\n")))?),
-            Form::Terminal { bars, under_way, .. } => {
-                if let Some(line) = line {
-                    bars.println(output::printable(&line))?;
-                }
-                if let Subject::Resource { resource, name, .. } = &outcome.subject {
-                    match outcome.event.class().course {
-                        Course::UnderWay => _ = under_way.insert(resource.clone(), name.clone()),
-                        Course::Ended | Course::NeedsPerson => _ = under_way.remove(resource),
-                        Course::NotDone | Course::Unrelated => {}
-                    }
-                }
+        self.put(line.as_deref(), outcome)?;
+        if let (Form::Terminal { under_way, .. }, Subject::Resource { resource, name, .. }) =
+            (&mut self.form, &outcome.subject)
+        {
+            match outcome.event.class().course {
+                Course::UnderWay => _ = under_way.insert(resource.clone(), name.clone()),
+                Course::Ended | Course::NeedsPerson => _ = under_way.remove(resource),
+                Course::NotDone | Course::Unrelated => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn show_of_service(&mut self, event: &ServiceEvent) -> anyhow::Result<()> {
+        match event {
+            ServiceEvent::Outcome(outcome) => self.show(outcome),
+            ServiceEvent::Digest(digest) => {
+                let json = EdgeLine::EdgeCompleted(digest.clone());
+                self.put(Some(&self.digest_line(digest)), &json)
+            }
+            ServiceEvent::Notice(notice) => {
+                let json = match notice.is_called_off() {
+                    true => EdgeLine::StopCalledOff(notice.clone()),
+                    false => EdgeLine::StopAnnounced(notice.clone()),
+                };
+                self.put(Some(&self.notice_line(notice)), &json)
+            }
+            ServiceEvent::Passed(now) => {
+                self.passed(*now);
                 Ok(())
             }
         }
     }
 
-    /// Shows the outcome of a schedule's edge.
-    pub fn show_digest(&mut self, digest: &Digest) -> anyhow::Result<()> {
-        let json = EdgeLine::EdgeCompleted(digest.clone());
-        self.show_of_edge(&self.digest_line(digest), &json)
-    }
-
-    /// Shows that a stop is announced, or called off.
-    pub fn show_notice(&mut self, notice: &StopNotice) -> anyhow::Result<()> {
-        let line = self.notice_line(notice);
-        let json = if notice.is_called_off() {
-            EdgeLine::StopCalledOff(notice.clone())
-        } else {
-            EdgeLine::StopAnnounced(notice.clone())
-        };
-        self.show_of_edge(&line, &json)
-    }
-
-    fn show_of_edge(&self, line: &str, json: &EdgeLine) -> anyhow::Result<()> {
-        match &self.form {
-            Form::Json => print_json_line(json)?,
-            Form::Plain => output::print(&format!("{line}\n"))?,
-            Form::Terminal { bars, .. } => bars.println(output::printable(line))?,
+    fn put(&self, line: Option<&str>, json: &impl Serialize) -> anyhow::Result<()> {
+        match (&self.form, line) {
+            (Form::Json, _) => print_json_line(json)?,
+            (Form::Plain, Some(line)) => output::print(&format!("{line}\n"))?,
+            (Form::Terminal { bars, .. }, Some(line)) => bars.println(output::printable(line))?,
+            (Form::Plain | Form::Terminal { .. }, None) => {}
         }
         Ok(())
     }

@@ -55,7 +55,7 @@ pub const DEFAULT_MAX_STOPS: u32 = 100;
 pub const DEFAULT_MAX_NEW: u32 = 25;
 
 /// One complete generation of the configuration.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Configuration {
     pub generation: Generation,
     /// The settings of the whole service.

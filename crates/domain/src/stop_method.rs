@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ResourceKind,
-    configuration::{DatabaseMethod, DropletMethod, Policy, ServerMethod},
+    configuration::{Configuration, DatabaseMethod, DropletMethod, Policy, ServerMethod},
     resource::SavedState,
 };
 
@@ -45,6 +45,15 @@ impl From<DatabaseMethod> for StopMethod {
 }
 
 impl StopMethod {
+    /// Returns the methods of all schedules, for the kinds that the accounts may have.
+    pub fn all_in(configuration: &Configuration) -> impl Iterator<Item = Self> {
+        let kinds = configuration.accounts.values().flat_map(|account| account.kind().kinds());
+        kinds.flat_map(|&kind| {
+            let rules = configuration.schedules.values();
+            rules.map(move |rule| Self::of(kind, &rule.policy))
+        })
+    }
+
     #[must_use]
     pub fn of(kind: ResourceKind, policy: &Policy) -> Self {
         let methods = policy.methods;

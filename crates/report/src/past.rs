@@ -35,16 +35,9 @@ pub fn unseen_since(
 }
 
 /// The history of a resource came in several pieces, so that nothing counted from it is true.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the history of {0} could not be read in one piece")]
 pub struct InPieces(pub ResourceRef);
-
-impl std::error::Error for InPieces {}
-
-impl std::fmt::Display for InPieces {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the history of {} could not be read in one piece", self.0)
-    }
-}
 
 /// Visits each resource once, with all of its history and its record.
 #[derive(Debug)]

@@ -48,14 +48,16 @@ pub struct State {
 impl State {
     #[must_use]
     pub fn of(record: &Record) -> Self {
+        let mut power = Power::Between;
         let (phase, words, since) = match &record.phase {
             Phase::Settled { .. } if record.is_hibernated() => {
+                power = Power::Stopped;
                 let since = record.last.as_ref().map(|last| last.finished_at);
                 (PhaseName::Settled, "hibernated".to_owned(), since)
             }
             Phase::Settled { at } => {
-                let words = at.in_a_word(record.kind());
-                (PhaseName::Settled, words, seen_since(record, *at))
+                power = *at;
+                (PhaseName::Settled, at.in_a_word(record.kind()), seen_since(record, *at))
             }
             Phase::InFlight { transition } if record.watched_until().is_some() => {
                 let at = transition.direction.target_state();
@@ -81,14 +83,6 @@ impl State {
                 (PhaseName::Gone, "gone at the provider".to_owned(), Some(*since))
             }
         };
-        let power = match record.phase {
-            Phase::Settled { .. } if record.is_hibernated() => Power::Stopped,
-            Phase::Settled { at } => at,
-            Phase::InFlight { .. }
-            | Phase::Refused { .. }
-            | Phase::Stuck { .. }
-            | Phase::Gone { .. } => Power::Between,
-        };
         Self { phase, words, since, power }
     }
 }
@@ -96,22 +90,18 @@ impl State {
 /// The state as the beginning of a sentence.
 #[must_use]
 pub fn sentence(record: &Record) -> String {
+    let it_is = || format!("It is {}", State::of(record).words);
     match &record.phase {
         Phase::Refused { transition, .. } => format!("Its {} was refused", transition.direction),
         Phase::Stuck { transition, .. } => format!("Its {} is stuck", transition.direction),
         Phase::InFlight { transition } => {
-            let watched = record.watched_until();
-            match (watched, transition.direction, reported(record)) {
+            match (record.watched_until(), transition.direction, reported(record)) {
                 (Some(until), direction, _) => format!("It is {}", watching(direction, until)),
                 (None, Direction::Start, Some(_)) => "Its start is failing".to_owned(),
-                (None, Direction::Stop | Direction::Start, _) => {
-                    format!("It is {}", State::of(record).words)
-                }
+                (None, Direction::Stop | Direction::Start, _) => it_is(),
             }
         }
-        Phase::Settled { .. } | Phase::Gone { .. } => {
-            format!("It is {}", State::of(record).words)
-        }
+        Phase::Settled { .. } | Phase::Gone { .. } => it_is(),
     }
 }
 

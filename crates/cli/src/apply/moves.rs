@@ -3,12 +3,8 @@
 use std::{collections::BTreeMap, fmt};
 
 use domain::{
-    configuration::{Account, AccountKind, Configuration},
-    invocation::Question,
-    money::Money,
-    plan::Offer,
-    prices::OwnPrices,
-    stop_method::StopMethod,
+    configuration::Configuration, invocation::Question, money::Money, plan::Offer,
+    prices::OwnPrices, stop_method::StopMethod,
 };
 use jiff::Timestamp;
 use lifecycle::report::{AccountPreview, MoveTarget, StopObstacle, StopPreview};
@@ -50,22 +46,13 @@ pub(crate) async fn forecast(
     configuration: &Configuration,
     now: Timestamp,
 ) -> Moves {
-    if !has_chosen_stop_method(configuration) {
+    if !StopMethod::all_in(configuration).any(StopMethod::is_chosen) {
         return Moves::default();
     }
     match ask(session, configuration).await {
         Ok(answers) => summed(answers, configuration, Month::Average(now)),
         Err(error) => Moves { stops: Vec::new(), unknown: vec![format!("{error:#}")] },
     }
-}
-
-fn has_chosen_stop_method(configuration: &Configuration) -> bool {
-    let kinds = configuration.accounts.values().map(Account::kind);
-    let mut kinds = kinds.flat_map(AccountKind::kinds);
-    kinds.any(|kind| {
-        let mut rules = configuration.schedules.values();
-        rules.any(|rule| StopMethod::of(*kind, &rule.policy).is_chosen())
-    })
 }
 
 async fn ask(

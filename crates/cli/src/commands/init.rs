@@ -15,7 +15,7 @@ use domain::{
 use jiff::Timestamp;
 use report::{count, money::Row};
 
-use super::savings::{Hours, Survey};
+use super::savings::{self, Hours, Survey};
 use crate::{Exit, context::Context, listing::Failure, output};
 
 /// What a name contains that is protected until a person decides otherwise.
@@ -49,8 +49,9 @@ pub struct Args {
 
 pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Result<Exit> {
     let file = args.config.display();
-    let Survey { configuration, report, failures } =
-        Survey::take(context, &args.hours, now).await?;
+    let of_variables = savings::Args::of_variables(args.hours.clone());
+    let Survey { configuration, report, failures, .. } =
+        Survey::take(&of_variables, context, now).await?;
     failures.iter().for_each(Failure::print);
     if !failures.is_empty() {
         output::remark("Nothing was written.\n");

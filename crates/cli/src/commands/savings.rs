@@ -43,7 +43,7 @@ use fleet::{Clouds, Holdings, Trusted};
 /// No service has to be set up. Without --config, the tokens are those in `DIGITALOCEAN_TOKEN` and
 /// `HCLOUD_TOKEN`, and everything is taken to run in the same hours. With it, each resource has the
 /// hours of the schedule that it follows.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(after_help = "\
 Examples:
   DIGITALOCEAN_TOKEN=... offhours savings
@@ -75,62 +75,60 @@ pub struct Args {
     all: bool,
 }
 
+impl Args {
+    /// The accounts of the variables, in which everything runs in these hours.
+    pub(super) fn of_variables(hours: Hours) -> Self {
+        Self { hours: Some(hours), ..Self::default() }
+    }
+}
+
 /// Asks the providers and shows how much lower their bills could be.
 pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Result<Exit> {
-    let configuration = configuration(args)?;
-    let hours = match (&args.hours, &args.config) {
-        (Some(hours), _) => Some(hours.clone()),
-        (None, None) => Some(Hours::default()),
-        (None, Some(_)) => None,
-    };
-    let clouds = Clouds::open(context.connection.simulator(), &args.trusted, now).await?;
-    let month = match args.month {
-        None => Month::Average(clouds.now),
-        Some(month) => {
-            let [from, until] = month.bounds(Asked::Begin, clouds.now)?;
-            Month::Calendar(Period { from, until })
-        }
-    };
-    let label = match month {
-        Month::Average(_) => None,
-        Month::Calendar(period) => Some(period.from.strftime("%Y-%m").to_string()),
-    };
-    let answers = fleet::ask(&clouds, &configuration).await;
-    let inputs = SavingsInputs::of(&configuration, args.config.is_some(), hours.as_ref(), month);
-    let report = inputs.report(&answers.holdings, label);
-    let screen = context.screen(&configuration, clouds.now);
+    let Survey { configuration, report, failures, now } = Survey::take(args, context, now).await?;
+    let screen = context.screen(&configuration, now);
     match context.format {
         Format::Json => output::print_json(&report)?,
         Format::Csv => screen.rows(&report.resources, "")?,
         Format::Table => output::print(&picture::draw(&report, args, &screen))?,
     }
-    answers.failures.iter().for_each(Failure::print);
-    Ok(if answers.failures.is_empty() { Exit::Done } else { Exit::Failed })
+    failures.iter().for_each(Failure::print);
+    Ok(if failures.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// What the accounts of the variables hold.
+/// What the accounts hold, as far as they could be asked.
 pub(super) struct Survey {
     pub configuration: Configuration,
     /// What could be saved in a month.
     pub report: Report,
     pub failures: Vec<Failure>,
+    now: Timestamp,
 }
 
 impl Survey {
-    /// Asks the providers, as [`run`] does without a configuration.
+    /// Asks the providers.
     pub(super) async fn take(
+        args: &Args,
         context: &Context,
-        hours: &Hours,
         now: Timestamp,
     ) -> anyhow::Result<Self> {
-        let configuration = accounts_of_variables()?;
-        let trusted = Trusted::default();
-        let clouds = Clouds::open(context.connection.simulator(), &trusted, now).await?;
+        let configuration = configuration(args)?;
+        let usual = args.config.is_none().then(Hours::default);
+        let hours = args.hours.clone().or(usual);
+        let clouds = Clouds::open(context.connection.simulator(), &args.trusted, now).await?;
+        let now = clouds.now;
+        let (month, label) = match args.month {
+            None => (Month::Average(now), None),
+            Some(month) => {
+                let [from, until] = month.bounds(Asked::Begin, now)?;
+                let label = from.strftime("%Y-%m").to_string();
+                (Month::Calendar(Period { from, until }), Some(label))
+            }
+        };
         let answers = fleet::ask(&clouds, &configuration).await;
-        let month = Month::Average(clouds.now);
-        let inputs = SavingsInputs::of(&configuration, false, Some(hours), month);
-        let report = inputs.report(&answers.holdings, None);
-        Ok(Self { configuration, report, failures: answers.failures })
+        let has_schedules = args.config.is_some();
+        let inputs = SavingsInputs::of(&configuration, has_schedules, hours.as_ref(), month);
+        let report = inputs.report(&answers.holdings, label);
+        Ok(Self { configuration, report, failures: answers.failures, now })
     }
 }
 

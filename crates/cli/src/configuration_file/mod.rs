@@ -21,7 +21,7 @@ pub(crate) mod written;
 
 use std::{fmt, io, path::Path};
 
-use domain::configuration::{Configuration, Floor, Generation, Pattern, Settings};
+use domain::configuration::{Configuration, Pattern, Settings};
 use environment::file::{self, LONGEST_TEXT};
 use jiff::Timestamp;
 use report::count;
@@ -158,11 +158,10 @@ fn read(text: &str, file_name: &str, listed: ListedResources) -> Result<Parsed, 
     warn_if_idle(&root);
     let warnings = problems.into_result()?;
     let configuration = Configuration {
-        generation: Generation::default(),
         settings,
         accounts: accounts.read,
         schedules: schedules.into(),
-        floor: Floor::default(),
+        ..Configuration::default()
     };
     Ok(Parsed { configuration, warnings, places })
 }

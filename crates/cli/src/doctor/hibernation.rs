@@ -3,7 +3,7 @@
 //! obstacle.
 
 use domain::{
-    configuration::{Account, AccountKind, CloudAccount, Configuration, Provider},
+    configuration::{Account, CloudAccount, Configuration, Provider},
     invocation::Question,
     record::Record,
     stop_method::StopMethod,
@@ -17,7 +17,8 @@ use crate::connection::Functions;
 /// Asks only if a schedule hibernates something or a machine is hibernated. Changes nothing.
 pub(crate) async fn check(functions: &Functions, contents: &StoreContents) -> Vec<Finding> {
     let configuration = &contents.in_force.configuration;
-    if !hibernates(configuration) && !contents.records.iter().any(Record::is_hibernated) {
+    let hibernates = StopMethod::all_in(configuration).any(|one| one == StopMethod::Hibernate);
+    if !hibernates && !contents.records.iter().any(Record::is_hibernated) {
         return Vec::new();
     }
     let question = Question::Moves(Box::new(Configuration::clone(configuration)));
@@ -55,15 +56,6 @@ fn snapshots(records: &[Record]) -> impl Iterator<Item = Finding> {
             );
             Finding::warning(Check::Hibernation, found, remedy)
         })
-    })
-}
-
-fn hibernates(configuration: &Configuration) -> bool {
-    let kinds = configuration.accounts.values().map(Account::kind);
-    let mut kinds = kinds.flat_map(AccountKind::kinds);
-    kinds.any(|kind| {
-        let mut rules = configuration.schedules.values();
-        rules.any(|rule| StopMethod::of(*kind, &rule.policy) == StopMethod::Hibernate)
     })
 }
 
@@ -164,9 +156,11 @@ mod tests {
 
     #[test]
     fn only_schedules_that_hibernate_are_asked_about() {
-        assert!(!hibernates(&configuration(OFFICE)));
-        let hibernating = format!("{OFFICE}methods.server = \"hibernate\"\n");
-        assert!(hibernates(&configuration(&hibernating)));
+        let hibernates = |text: &str| {
+            StopMethod::all_in(&configuration(text)).any(|one| one == StopMethod::Hibernate)
+        };
+        assert!(!hibernates(OFFICE));
+        assert!(hibernates(&format!("{OFFICE}methods.server = \"hibernate\"\n")));
     }
 
     #[test]

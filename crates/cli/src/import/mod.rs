@@ -13,7 +13,7 @@ use std::{
 
 use domain::{
     ScheduleName,
-    configuration::{Adopt, Configuration, Floor, Generation, Policy, Rule, Settings},
+    configuration::{Adopt, Configuration, Policy, Rule},
     schedule::{Definition, Desired, PeriodDefinition, Problem, Schedule},
 };
 use schemars::JsonSchema;
@@ -66,11 +66,8 @@ impl Imported {
     /// The schedules as a document.
     pub(crate) fn document(&self) -> File {
         File::of(&Configuration {
-            generation: Generation::default(),
-            settings: Settings::default(),
-            accounts: BTreeMap::new(),
             schedules: self.schedules.clone().into(),
-            floor: Floor::default(),
+            ..Configuration::default()
         })
     }
 

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     count,
     history::{Kind, LastKnownState, Period, StoppedInterval, stopped_intervals},
+    strip::days,
 };
 
 /// How rows are grouped.
@@ -293,26 +294,21 @@ impl<'a> SavedCollector<'a> {
 
     /// The parts of the period that have rows of their own, and the day on which each begins.
     fn slices(&self) -> Vec<(Option<Date>, Period)> {
-        let days = match self.by {
-            Grouping::Day => 1,
-            Grouping::Week => 7,
+        let is_week = match self.by {
+            Grouping::Day => false,
+            Grouping::Week => true,
             Grouping::Resource | Grouping::Schedule | Grouping::Tag(_) => {
                 return vec![(None, self.period)];
             }
         };
-        let first = self.period.from.to_zoned(self.zone.clone()).date();
-        let back = if days == 7 { first.weekday().to_monday_zero_offset() } else { 0 };
-        let midnight = |date: Date| {
-            let at = date.to_zoned(self.zone.clone()).ok()?;
-            Some((date, at.timestamp()))
-        };
-        let mut slices = Vec::new();
-        let mut begin = first.checked_sub(i64::from(back).days()).ok().and_then(midnight);
-        while let Some((date, from)) = begin.filter(|(_, from)| *from < self.period.until) {
-            begin = date.checked_add(i64::from(days).days()).ok().and_then(midnight);
-            let until = begin.map_or(Timestamp::MAX, |(_, until)| until);
-            let slice = Period { from, until }.within(self.period);
-            slices.extend(slice.map(|slice| (Some(date), slice)));
+        let mut slices: Vec<(Option<Date>, Period)> = Vec::new();
+        for (date, day) in days(self.period, &self.zone) {
+            let back = if is_week { date.weekday().to_monday_zero_offset() } else { 0 };
+            let first = date.checked_sub(i64::from(back).days()).ok();
+            match slices.last_mut().filter(|(last, _)| *last == first) {
+                Some((_, slice)) => slice.until = day.until,
+                None => slices.push((first, day)),
+            }
         }
         slices
     }

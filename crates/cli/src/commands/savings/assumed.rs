@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, env, fmt, str::FromStr};
 
-use domain::configuration::{
-    Account, CloudAccount, Configuration, Floor, Generation, Mode, Provider, Schedules, Settings,
-    TokenReference,
-};
+use domain::configuration::{Account, CloudAccount, Configuration, Mode, Provider, TokenReference};
 use domain::schedule::{Definition, PeriodDefinition, Schedule};
 
 use crate::exit::UsageError;
@@ -38,13 +35,7 @@ pub(super) fn accounts_of_variables() -> Result<Configuration, UsageError> {
              with --config"
         );
     }
-    Ok(Configuration {
-        generation: Generation::default(),
-        settings: Settings::default(),
-        accounts,
-        schedules: Schedules::default(),
-        floor: Floor::default(),
-    })
+    Ok(Configuration { accounts, ..Configuration::default() })
 }
 
 /// The hours in which resources are assumed to run.

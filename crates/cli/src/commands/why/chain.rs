@@ -141,42 +141,26 @@ impl Chain<'_> {
     /// What forbids touching the resource. `protect` and the opt-out are included even if they do not
     /// apply, because readers look for them.
     fn exclusions(&self) -> Vec<Fact> {
-        let mut protect = Fact::rule("protect", "no pattern covers it", false);
-        let mut opt_out = Fact::rule("opt-out", "no such tag", false);
-        let (mut stronger, mut weaker) = (Vec::new(), Vec::new());
-        let covers = |pattern| format!("`{pattern}` covers it");
+        let label = |exclusion: &Exclusion| match exclusion {
+            Exclusion::NoAccount(_) | Exclusion::NoMachine(_) => "account",
+            Exclusion::ProtectedByDeployment(_) => "deployment",
+            Exclusion::Protected(_) => "protect",
+            Exclusion::OptedOut { .. } => "opt-out",
+            Exclusion::Unsupported(_) => "not supported",
+            Exclusion::TwoAccounts(_) | Exclusion::TwoSchedules { .. } => "conflict",
+        };
         let subject = Subject::recorded(self.answer.record);
-        for exclusion in exclusions(subject, self.answer.rules.configuration) {
-            match exclusion {
-                Exclusion::NoAccount(account) => {
-                    let words = format!("{account} is not configured");
-                    stronger.push(Fact::rule("account", words, true));
-                }
-                Exclusion::NoMachine(machine) => {
-                    let words = format!("has no machine `{machine}`");
-                    stronger.push(Fact::rule("account", words, true));
-                }
-                Exclusion::ProtectedByDeployment(pattern) => {
-                    let words = covers(pattern) + ", for good";
-                    stronger.push(Fact::rule("deployment", words, true));
-                }
-                Exclusion::Protected(by) => protect = Fact::rule("protect", covers(by), true),
-                Exclusion::OptedOut { on_cluster } => {
-                    let whose = if on_cluster { "by its cluster's tag" } else { "by its own tag" };
-                    opt_out = Fact::rule("opt-out", whose, true);
-                }
-                Exclusion::Unsupported(reason) => {
-                    weaker.push(Fact::rule("not supported", reason, true));
-                }
-                Exclusion::TwoAccounts(other) => {
-                    let words = format!("also reached as {other}");
-                    weaker.push(Fact::rule("two accounts", words, true));
-                }
-                // Lists and tags have facts of their own.
-                Exclusion::TwoSchedules { .. } => {}
+        let found = exclusions(subject, self.answer.rules.configuration);
+        let mut facts: Vec<_> =
+            found.map(|one| Fact::rule(label(&one), one.to_string(), true)).collect();
+        for (label, words) in [("protect", "no pattern covers it"), ("opt-out", "no such tag")] {
+            if facts.iter().all(|fact| fact.label != label) {
+                facts.push(Fact::rule(label, words, false));
             }
         }
-        stronger.into_iter().chain([protect, opt_out]).chain(weaker).collect()
+        let order = ["account", "deployment", "protect", "opt-out", "not supported", "conflict"];
+        facts.sort_by_key(|fact| order.iter().position(|label| *label == fact.label));
+        facts
     }
 
     /// The pause that applies; `None` if none does.
