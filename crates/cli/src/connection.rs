@@ -97,7 +97,6 @@ pub(crate) enum Functions {
 }
 
 impl Functions {
-    /// Invokes stop or start and waits for its report.
     pub(crate) async fn command(
         &mut self,
         direction: Direction,
@@ -114,7 +113,6 @@ impl Functions {
         })
     }
 
-    /// Asks poll-status and waits for its report.
     pub(crate) async fn ask(&self, question: Question) -> anyhow::Result<Report> {
         Ok(match self {
             Self::Local { service, .. } => {
@@ -189,7 +187,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Opens the store for reading.
     pub(crate) async fn open(&self) -> anyhow::Result<Session> {
         self.session(Purpose::Read).await
     }
@@ -199,7 +196,6 @@ impl Connection {
         self.session(Purpose::ReadAtOnce).await
     }
 
-    /// Opens the store for changes.
     pub(crate) async fn open_for_write(&self) -> anyhow::Result<Session> {
         self.session(Purpose::Change).await
     }
@@ -223,7 +219,6 @@ impl Connection {
         self.file().is_none_or(Path::exists)
     }
 
-    /// Whether the store is a file on this machine.
     pub(crate) fn is_local(&self) -> bool {
         self.file().is_some()
     }
@@ -326,7 +321,6 @@ impl Session {
         &self.clock
     }
 
-    /// Whether the time comes from a simulator's clock.
     pub(crate) fn is_simulated(&self) -> bool {
         match &self.place {
             Place::Local(opened) => opened.is_simulated(),

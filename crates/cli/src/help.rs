@@ -74,7 +74,6 @@ Example:
   OFFHOURS_DATA=offhours.db offhours status -o json")]
 pub(crate) struct Environment {}
 
-/// Prints the options of every command.
 pub(crate) fn environment() -> anyhow::Result<Exit> {
     let mut command = complete(Arguments::command());
     let environment = command.find_subcommand_mut("environment");

@@ -24,7 +24,6 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Reports it on standard error.
     pub(crate) fn print(&self) {
         let Self { account, error, remedy } = self;
         output::remark(&format!("error: account {account}: {error}\n  {remedy}\n"));

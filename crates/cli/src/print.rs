@@ -49,7 +49,6 @@ impl Screen {
         local(at, &self.zone)
     }
 
-    /// The instant that a person means.
     pub(crate) fn instant(&self, when: &When, asked: Asked) -> Result<Timestamp, UsageError> {
         let reader = Reader { now: self.now, zone: &self.zone, schedule: None };
         when.resolve(asked, reader).map_err(|error| UsageError(error.to_string()))
@@ -72,7 +71,6 @@ impl Screen {
         }
     }
 
-    /// Renders rows as a table for people.
     pub(crate) fn table<R: Row>(&self, rows: &[R]) -> String {
         let cells: Vec<_> = rows.iter().map(|row| row.cells(self)).collect();
         table(self.style, R::COLUMNS, &cells)

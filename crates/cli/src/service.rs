@@ -142,7 +142,6 @@ pub(crate) fn own_data(path: &Path) -> anyhow::Result<(DataFile, Option<Lock>)> 
     Ok((file, lock))
 }
 
-/// Reads a configuration, and prints its warnings.
 pub(crate) fn configuration(path: &Path) -> anyhow::Result<Configuration> {
     let parsed = configuration_file::load(path, ListedResources::NeedAccounts)?;
     for warning in &parsed.warnings {

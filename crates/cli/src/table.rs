@@ -52,7 +52,6 @@ impl Cell {
         Self { text: text.to_string().trim_end().replace('\n', "; "), colour: None }
     }
 
-    /// A text, or nothing.
     pub(crate) fn any(text: Option<impl ToString>) -> Self {
         text.map_or_else(|| Self::new(""), Self::new)
     }
@@ -63,7 +62,6 @@ impl Cell {
         Self::new(desired_or_any(desired)).coloured_by(desired)
     }
 
-    /// Colors a cell by a desired state.
     pub(crate) fn coloured_by(self, desired: Option<Desired>) -> Self {
         match desired {
             Some(Desired::Running) => self.coloured(AnsiColor::BrightGreen),
@@ -72,7 +70,6 @@ impl Cell {
         }
     }
 
-    /// Marks a cell that needs a person.
     pub(crate) fn alarming(self) -> Self {
         self.coloured(AnsiColor::BrightRed)
     }

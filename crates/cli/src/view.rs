@@ -136,7 +136,6 @@ impl View {
         Ok(())
     }
 
-    /// Shows that time has passed.
     pub fn passed(&mut self, now: Timestamp) {
         if let Form::Terminal { line, under_way, .. } = &self.form {
             let names: Vec<_> = under_way.values().map(String::as_str).collect();
@@ -155,7 +154,6 @@ impl View {
         self.finish();
     }
 
-    /// Clears temporary output.
     pub fn finish(&mut self) {
         if let Form::Terminal { bars, .. } = &self.form {
             bars.clear().ok();

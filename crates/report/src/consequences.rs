@@ -318,7 +318,6 @@ pub fn unmatched_names<'r>(
     unmatched.collect()
 }
 
-/// Reports whether a schedule lists a name.
 fn lists(configuration: &Configuration, one: &Unmatched) -> bool {
     let rule = configuration.schedules.get(&one.schedule);
     rule.is_some_and(|rule| rule.resources.contains(&one.name))

@@ -100,7 +100,6 @@ pub fn reported(record: &Record) -> Option<&Reason> {
     record.request.as_ref()?.problem.as_ref()
 }
 
-/// Stuck, refused by the provider, or failing.
 fn ended(record: &Record) -> Option<Problem> {
     let reference = &record.reference;
     Some(match &record.phase {
@@ -327,7 +326,6 @@ fn late(record: &Record, overdue: Overdue, zone: &TimeZone, now: Timestamp) -> P
     )
 }
 
-/// In flight for longer than allowed.
 fn lasting(record: &Record, now: Timestamp) -> Option<Problem> {
     let transition = record.in_flight()?;
     let request = record.request.as_ref();
@@ -359,7 +357,6 @@ fn lasting(record: &Record, now: Timestamp) -> Option<Problem> {
     })
 }
 
-/// Failing repeatedly.
 fn failing(record: &Record, now: Timestamp) -> Option<Problem> {
     (record.attempts >= ATTEMPTS).then(|| {
         let error = record.last_error.as_ref();

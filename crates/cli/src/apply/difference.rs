@@ -37,7 +37,6 @@ pub(crate) enum Change {
     Removed,
 }
 
-/// Compares two configurations, table by table.
 pub(crate) fn between(old: &Configuration, new: &Configuration) -> Vec<TableChange> {
     let text = |configuration| written(&File::without_defaults(configuration));
     let (old, new) = (text(old), text(new));

@@ -45,7 +45,6 @@ pub struct Args {
     range: TimeRange,
 }
 
-/// Shows what was changed in the period.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = context.connection.open().await?;
     // A configuration that cannot be read does not hide who applied it.

@@ -113,7 +113,6 @@ pub(super) struct ProposedConfiguration {
     pub repeats: Option<Generation>,
 }
 
-/// Applies a file.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     // An invalid file is refused before any store is opened.
     let parsed = configuration_file::load(&args.config, ListedResources::NeedAccounts)?;
@@ -132,7 +131,6 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     put_into_force(proposed, &args.options, (&session, context)).await
 }
 
-/// Shows what a configuration changes, asks for confirmation, and applies it.
 pub(super) async fn put_into_force(
     proposed: ProposedConfiguration,
     options: &Options,
@@ -373,7 +371,6 @@ impl Plan {
         Ok(Exit::Done)
     }
 
-    /// Says why it is refused, if it is.
     fn end(
         &mut self,
         format: Format,
@@ -527,7 +524,6 @@ impl Plan {
         }
     }
 
-    /// Overrides that would end before their time.
     fn lapsing(&self, options: &Options) -> Option<String> {
         let lapsing = &self.consequences.lapsing;
         if lapsing.is_empty() || options.leave {
@@ -592,7 +588,6 @@ impl Plan {
         }
     }
 
-    /// The text that people read before they confirm.
     fn render(&self, style: Style) -> String {
         let head = &self.head;
         let mut text = match head.applied_at {
@@ -633,7 +628,6 @@ impl Plan {
         text
     }
 
-    /// The next edges of a schedule, if they change.
     fn next(&self, change: &TableChange) -> Option<String> {
         let name = change.table.strip_prefix("schedules.")?.parse().ok()?;
         let edges = |configuration: &Configuration| {
@@ -733,7 +727,6 @@ fn floor(floor: &Floor) -> String {
     format!("The deployment {holds}, whatever is applied.\n")
 }
 
-/// A heading and its lines; empty if there are no lines.
 fn list(heading: &str, lines: &[String]) -> String {
     if lines.is_empty() {
         return String::new();

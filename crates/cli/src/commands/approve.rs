@@ -56,7 +56,6 @@ impl Row for Named {
     }
 }
 
-/// Has held resources approved, and prints which.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open_for_write().await?;
     let held = held(args, &session.store, session.now).await?;

@@ -24,7 +24,6 @@ pub struct Args {
     shell: Shell,
 }
 
-/// Prints the completion script.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let shell = args.shell.to_string();
     let shells = Shells::builtins();

@@ -72,7 +72,6 @@ pub(super) struct ForgottenRecord {
     error: Option<String>,
 }
 
-/// Shows the records, asks for confirmation, and deletes them.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open_for_write().await?;
     let records = names::find(&session.store, &args.resources, session.now).await?;

@@ -53,7 +53,6 @@ pub struct Args {
     range: TimeRange,
 }
 
-/// Shows what was done in the period.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = context.connection.open().await?;
     let in_force = store.in_force().await?;

@@ -60,7 +60,6 @@ pub(super) struct Report {
     remarks: Vec<Remark>,
 }
 
-/// Translates, and reports what differs.
 pub fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let Scheduler::Aws = args.from;
     let sources: Vec<_> = args.files.iter().map(|path| read(path)).collect::<Result<_, _>>()?;

@@ -83,7 +83,6 @@ pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Resu
     Ok(Exit::Done)
 }
 
-/// The text of the file.
 fn written(configuration: &Configuration, hours: &Hours, zone: &str, saving: &[&Row]) -> String {
     let mut text = format!(
         "# Every account is only observed: nothing is stopped. Remove this line to act.\n\
@@ -121,7 +120,6 @@ fn written(configuration: &Configuration, hours: &Hours, zone: &str, saving: &[&
     text + "]\n"
 }
 
-/// What a resource could save.
 fn saved(row: &Row) -> String {
     match (row.best, row.saved) {
         (Some(best), Some(saved)) => format!(": {saved} a month by {best}"),

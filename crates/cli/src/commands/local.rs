@@ -55,13 +55,11 @@ const EXAMPLE_REHEARSAL: [(&str, Direction); 2] =
 const REHEARSED: ([&str; 2], &str) =
     (["do-main/droplet/391990217", "hz-eu/server/52934801"], "ada");
 
-/// The next steps for a newcomer.
 const AFTER_THE_EXAMPLE: &str = "
 Your own fleet comes next: `offhours savings` shows what stopping would save in your accounts, and
 the README has a first offhours.toml. `offhours local --help` says more about this program.
 ";
 
-/// The zone in which the demonstration is shown.
 const EXAMPLE_ZONE: &str = "Europe/Berlin";
 
 /// The Monday on which the demonstration begins, an hour before Berlin's office opens.
@@ -135,7 +133,6 @@ pub struct Args {
     no_timers: bool,
 }
 
-/// Runs until the time is over or Ctrl-C is pressed.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let ssh_host = is_example(args).then(ssh_host);
     let configuration = configuration(args, ssh_host.as_ref().and_then(|host| host.as_ref().ok()))?;
@@ -325,7 +322,6 @@ fn configuration(args: &Args, ssh_host: Option<&Sshd>) -> anyhow::Result<Option<
     }
 }
 
-/// The clouds, and the instant at which a stepped clock starts.
 async fn clouds(
     args: &Args,
     configuration: Option<&Configuration>,
@@ -369,7 +365,6 @@ fn fleet(path: Option<&Path>) -> anyhow::Result<Fleet> {
     text.parse().map_err(|error| UsageError(format!("{}: {error}", path.display())).into())
 }
 
-/// Serves the clouds until Ctrl-C.
 async fn serve(local: &Local) -> anyhow::Result<Exit> {
     if let Some(url) = local.clouds_url() {
         output::print(&format!(
@@ -380,7 +375,6 @@ async fn serve(local: &Local) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Says what is about to be shown.
 fn introduce(args: &Args, local: &Local, until: Option<Timestamp>, zone: &TimeZone) {
     let from = report::time::local(local.now(), zone);
     let until = until.map_or_else(

@@ -18,7 +18,6 @@ pub struct Args {
     folder: PathBuf,
 }
 
-/// Writes the pages.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let write = || {
         fs::create_dir_all(&args.folder)?;

@@ -64,12 +64,10 @@ pub struct StartArgs {
     without: Vec<AttachmentName>,
 }
 
-/// `offhours stop`.
 pub async fn stop(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     run(args, &[], Direction::Stop, context).await
 }
 
-/// `offhours start`.
 pub async fn start(args: &StartArgs, context: &Context) -> anyhow::Result<Exit> {
     run(&args.args, &args.without, Direction::Start, context).await
 }

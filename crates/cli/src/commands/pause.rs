@@ -108,7 +108,6 @@ pub struct ResumeArgs {
     reason: Option<String>,
 }
 
-/// Sets a pause.
 pub async fn pause(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open_for_write().await?;
     let in_force = session.store.in_force().await?;
@@ -165,7 +164,6 @@ pub async fn pause(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Ends pauses.
 pub async fn resume(args: &ResumeArgs, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open_for_write().await?;
     let in_force = session.store.in_force().await?;

@@ -77,7 +77,6 @@ impl Row for Remnant {
     }
 }
 
-/// Shows what the clouds show, asks, and writes the records.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let session = if args.dry_run {
         context.connection.open().await?

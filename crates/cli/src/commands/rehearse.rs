@@ -55,7 +55,6 @@ pub struct Args {
     reason: Option<String>,
 }
 
-/// Shows what hibernating the machine leads to, asks, and does it.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let session = if args.dry_run {
         context.connection.open().await?

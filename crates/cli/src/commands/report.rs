@@ -55,12 +55,10 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Returns the page of the present, with buttons.
 pub(super) async fn live(context: &Context) -> anyhow::Result<String> {
     shown(None, None, context, |input| page::render(input, Audience::Acting)).await
 }
 
-/// Reads what the page shows, and renders it.
 async fn shown(
     owner: Option<&str>,
     month: Option<Month>,

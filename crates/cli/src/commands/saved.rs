@@ -89,7 +89,6 @@ impl FromStr for By {
     }
 }
 
-/// Shows the hours and the money of the period.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let Session { store, now, .. } = context.connection.open().await?;
     let in_force = store.in_force().await?;

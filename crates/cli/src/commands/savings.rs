@@ -82,7 +82,6 @@ impl Args {
     }
 }
 
-/// Asks the providers and shows how much lower their bills could be.
 pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Result<Exit> {
     let Survey { configuration, report, failures, now } = Survey::take(args, context, now).await?;
     let screen = context.screen(&configuration, now);
@@ -105,7 +104,6 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Asks the providers.
     pub(super) async fn take(
         args: &Args,
         context: &Context,

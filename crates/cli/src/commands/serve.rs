@@ -56,7 +56,6 @@ pub struct Args {
     listen: Option<SocketAddr>,
 }
 
-/// Runs until SIGTERM or SIGINT.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let stop_signal = stop_signal()?;
     tokio::pin!(stop_signal);
@@ -117,7 +116,6 @@ async fn clouds(context: &Context) -> anyhow::Result<Clouds> {
     Ok(clouds)
 }
 
-/// Notifies systemd, if it started this process.
 fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         output::remark(&format!("warning: systemd cannot be notified: {error}\n"));

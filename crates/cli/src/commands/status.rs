@@ -139,7 +139,6 @@ impl Args {
     }
 }
 
-/// Shows the records as they are now.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open().await?;
     let failures = if args.refresh { refresh(args, &session).await? } else { Vec::new() };
@@ -294,7 +293,6 @@ impl<'a> View<'a> {
         Ok(view)
     }
 
-    /// Prints the rows, and the accounts after them.
     fn show(&self) -> anyhow::Result<()> {
         let (screen, accounts) = (&self.screen, self.account_rows());
         screen.remark_on_pauses(&self.in_force.overrides);

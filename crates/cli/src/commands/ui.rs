@@ -38,7 +38,6 @@ Examples:
 What the buttons run is printed here, too.")]
 pub struct Args {}
 
-/// Serves the page until Ctrl-C.
 pub async fn run(Args {}: &Args, context: &Context) -> anyhow::Result<Exit> {
     // A store that cannot be opened is an error now, and not in the browser.
     context.connection.open().await?;
@@ -127,7 +126,6 @@ struct Pressed {
 }
 
 impl Pressed {
-    /// The command that it stands for.
     fn words(self) -> Result<Vec<String>, UsageError> {
         let target = match (self.resource, self.schedule) {
             (Some(resource), None) => resource.to_string(),
@@ -180,7 +178,6 @@ async fn ask(Query(pressed): Query<Pressed>) -> Response {
     }
 }
 
-/// Runs the command of a button.
 async fn act(State(jobs): State<Jobs>, Query(pressed): Query<Pressed>) -> Response {
     let result = match pressed.words() {
         Ok(words) => done(&jobs, |result| Job::Run(words, result)).await,

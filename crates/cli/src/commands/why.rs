@@ -43,7 +43,6 @@ pub struct Args {
     full: bool,
 }
 
-/// Explains one resource or schedule.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open().await?;
     let (store, now) = (&session.store, session.now);
@@ -72,7 +71,6 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     Ok(if why.view.needs_person().is_some() { Exit::NeedsPerson } else { Exit::Done })
 }
 
-/// Says what a schedule wants, and what follows it.
 fn of_schedule(
     name: &ScheduleName,
     in_force: &InForce,

@@ -41,7 +41,6 @@ pub(super) fn read(root: &Field) -> Accounts {
     accounts
 }
 
-/// Reads an account: its kind if known, and the account itself if all of it is valid.
 fn account(field: &Field) -> (Option<AccountKind>, Option<Account>) {
     let kind = field.field("provider").and_then(|provider| {
         let word = provider.value.as_str()?;
@@ -88,7 +87,6 @@ fn named(applies: impl Fn(&Facts) -> bool) -> String {
     names.join(" and ")
 }
 
-/// The locations of an account, each once.
 fn locations(field: &Field) -> Vec<Location> {
     let mut locations = Vec::<Location>::new();
     for (field, location) in field.list::<Location>("datacenters") {

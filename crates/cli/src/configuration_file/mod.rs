@@ -118,7 +118,6 @@ pub enum ListedResources {
     MayStandAlone,
 }
 
-/// Reads the file at `path`.
 pub fn load(path: &Path, listed: ListedResources) -> Result<Parsed, LoadError> {
     let file = path.display().to_string();
     match file::read(path, LONGEST_TEXT).and_then(text) {

@@ -28,7 +28,6 @@ impl Field<'_> {
         self.field(key)?.read()
     }
 
-    /// Reads the elements of a list, each with its place.
     pub(super) fn list<T: DeserializeOwned>(&self, key: &str) -> Vec<(Self, T)> {
         let list = self.field(key).filter(|list| list.json().is_some());
         let elements = list.iter().flat_map(Self::elements);

@@ -8,7 +8,6 @@ use report::{count, problems::problems, state::State};
 
 use super::{Check, Finding, or_ok, store::StoreContents};
 
-/// Finds what is wrong with the records.
 pub(crate) fn check(contents: &StoreContents, zone: &TimeZone, now: Timestamp) -> Vec<Finding> {
     let in_force = &contents.in_force;
     let rules = in_force.rules();

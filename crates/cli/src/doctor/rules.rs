@@ -16,7 +16,6 @@ use super::{Check, Finding, or_ok, store::StoreContents};
 
 const SPELLING: &str = "check its spelling; keep it if it is meant for future resources";
 
-/// Runs all checks of what the configuration names.
 pub(crate) fn check(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
     // Until every account has been listed, what they contain is unknown.
     let configured = &contents.in_force.configuration.accounts;
@@ -96,7 +95,6 @@ fn instead(contents: &StoreContents, reference: &ResourceRef) -> String {
     }
 }
 
-/// Schedules that nothing follows.
 fn unfollowed(contents: &StoreContents) -> Vec<Finding> {
     let configuration = &contents.in_force.configuration;
     let follows = |name: &ScheduleName| {
@@ -113,7 +111,6 @@ fn unfollowed(contents: &StoreContents) -> Vec<Finding> {
     or_ok(findings.collect(), Check::Schedules, "every schedule is followed")
 }
 
-/// Active overrides of targets that do not exist.
 fn overrides(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
     let active: Vec<_> =
         contents.in_force.overrides.iter().filter(|one| one.is_active(now)).collect();

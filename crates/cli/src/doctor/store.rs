@@ -55,7 +55,6 @@ impl StoreContents {
     }
 }
 
-/// Reports why the store could not be read.
 pub(crate) fn unread(error: &StoreError) -> Finding {
     let is_missing = matches!(error, StoreError::NoGeneration(_));
     let check = if is_missing { Check::Configuration } else { Check::Store };
@@ -104,7 +103,6 @@ fn table(condition: &TableCondition) -> Option<Finding> {
     Some(Finding::problem(Check::Store, found, remedy).of(&condition.table))
 }
 
-/// Items that this program cannot read.
 pub(crate) fn unreadable(contents: &StoreContents) -> Vec<Finding> {
     let finding = |one: &Unreadable| {
         Finding::problem(Check::Store, in_words(one), remedy(&one.source)).of(&one.reference)

@@ -22,7 +22,6 @@ pub(super) struct Item {
     fields: BTreeMap<String, (String, Value)>,
 }
 
-/// Reads all items of the files, each once.
 pub(super) fn read(sources: &[Source]) -> Result<Vec<Item>, UsageError> {
     let mut all = Vec::<Item>::new();
     for source in sources {

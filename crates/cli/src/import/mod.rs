@@ -63,7 +63,6 @@ impl fmt::Display for Remark {
 }
 
 impl Imported {
-    /// The schedules as a document.
     pub(crate) fn document(&self) -> File {
         File::of(&Configuration {
             schedules: self.schedules.clone().into(),
@@ -194,7 +193,6 @@ fn override_status(schedule: &Item) -> Result<Option<Desired>, String> {
     found.map(Some).ok_or_else(unknown)
 }
 
-/// The periods that a schedule names.
 fn periods_of(
     item: &Item,
     all: &BTreeMap<&str, &Item>,

@@ -49,7 +49,6 @@ impl Names {
 }
 
 impl HistorySelection<'_> {
-    /// Whether a record's resource is selected.
     pub(crate) fn includes_record(&self, record: &Record) -> bool {
         self.all || self.references.contains(&record.reference)
     }

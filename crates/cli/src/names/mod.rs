@@ -163,7 +163,6 @@ impl Names {
 
 const LISTED: &str = "`offhours status` lists those that are known";
 
-/// Refuses a schedule that is not configured.
 pub(crate) fn check_schedule(
     name: &ScheduleName,
     configuration: &Configuration,

@@ -69,7 +69,6 @@ impl OverrideView {
         self.name.clone().unwrap_or_else(|| self.one.target.to_string())
     }
 
-    /// What takes over when it ends.
     fn then(&self) -> String {
         match &self.follows {
             None => "as it is".to_owned(),

@@ -58,7 +58,6 @@ impl Change {
         }
     }
 
-    /// When the change takes effect.
     fn from(&self) -> Timestamp {
         if self.clears { self.one.ends_at } else { self.one.set_at }
     }
@@ -181,7 +180,6 @@ pub(super) fn has_not_ended(one: &Override, now: Timestamp) -> bool {
     now.as_second() < one.ends_at.as_second() && one.counts()
 }
 
-/// Why a resource cannot be overridden.
 fn exclusion(record: &Record, in_force: &InForce) -> Option<String> {
     let membership = Membership::of(Subject::recorded(record), &in_force.configuration);
     match (&record.phase, membership) {

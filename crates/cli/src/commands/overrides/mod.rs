@@ -163,13 +163,11 @@ Examples:
 struct ListArgs {}
 
 impl Args {
-    /// Whether overrides are only listed.
     pub(crate) fn lists(&self) -> bool {
         matches!(self.command, OverrideCommand::List(_))
     }
 }
 
-/// Sets, extends, lists or clears overrides.
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     match &args.command {
         OverrideCommand::Running(args) => set(args, Desired::Running, context).await,

@@ -15,7 +15,6 @@ use crate::{
     strips::{Before, Picture},
 };
 
-/// Draws the week of a schedule that contains an instant, from Monday on.
 pub(super) fn draw(
     (name, rule): (&ScheduleName, &Rule),
     rules: Rules<'_>,

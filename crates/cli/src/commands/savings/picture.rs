@@ -12,7 +12,6 @@ use crate::{
     table::{Cell, Column, table},
 };
 
-/// What all figures rest on.
 const BASIS: &str = "List prices without taxes; what hibernating saves is a minimum. Details: \
                      docs/stopping.md. Every method of each resource: --all.";
 

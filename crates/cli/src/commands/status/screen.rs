@@ -64,7 +64,6 @@ impl Screen {
         }
     }
 
-    /// The number of lines of the terminal.
     pub(super) fn height() -> usize {
         size().map_or(USUAL_HEIGHT, |(_, height)| height).into()
     }

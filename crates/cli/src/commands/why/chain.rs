@@ -188,7 +188,6 @@ impl Chain<'_> {
         Fact::rule(label, format!("{}{when}, by {}{why}", one.desired, one.by), is_active)
     }
 
-    /// The latest manual command.
     fn command(&self) -> Fact {
         let label = "manual stop or start";
         let Some(command) = &self.answer.record.manual_command else {
