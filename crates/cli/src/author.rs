@@ -7,6 +7,14 @@ use domain::{
 
 use crate::connection::Session;
 
+/// Why a command is given.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReasonArgs {
+    /// Reason that `offhours activity` shows.
+    #[arg(long, alias = "why", value_name = "TEXT", value_parser = reason)]
+    pub(crate) reason: Option<String>,
+}
+
 /// Parses a reason or a message: one line of limited length.
 pub(crate) fn reason(text: &str) -> Result<String, String> {
     let text = text.trim();

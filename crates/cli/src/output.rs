@@ -55,6 +55,20 @@ pub(crate) fn print_json(value: &(impl Serialize + ?Sized)) -> anyhow::Result<()
     Ok(print(&text)?)
 }
 
+impl Format {
+    /// Prints a value for programs, or its text for people.
+    pub(crate) fn print(
+        self,
+        value: &impl Serialize,
+        text: impl FnOnce() -> String,
+    ) -> anyhow::Result<()> {
+        match self {
+            Self::Table => Ok(print(&text())?),
+            Self::Json | Self::Csv => print_json(value),
+        }
+    }
+}
+
 /// Writes a remark to standard error. A write failure is ignored.
 pub(crate) fn remark(text: &str) {
     quietly(io::stderr().lock(), text).ok();
@@ -200,12 +214,19 @@ impl Style {
         if self.width.is_none() {
             return text.to_owned();
         }
-        let lines = text.lines().flat_map(|line| {
+        // Only between words.
+        let options = textwrap::Options::new(self.width())
+            .break_words(false)
+            .word_separator(WordSeparator::AsciiSpace)
+            .word_splitter(WordSplitter::NoHyphenation);
+        let wrap = |line: &str| {
             let words = line.trim_start_matches(' ');
             let indent = &line[..line.len() - words.len()];
-            wrap(words, self.width(), indent, &format!("{indent}{:hanging$}", ""))
-        });
-        lines.flat_map(|line| [line, "\n".to_owned()]).collect()
+            let further = format!("{indent}{:hanging$}", "");
+            let options = options.clone().initial_indent(indent).subsequent_indent(&further);
+            textwrap::fill(words, options) + "\n"
+        };
+        text.lines().map(wrap).collect()
     }
 
     pub(crate) fn coloured(self, colour: AnsiColor, text: &str) -> String {
@@ -215,19 +236,6 @@ impl Style {
         let style = colour.on_default();
         format!("{style}{text}{style:#}")
     }
-}
-
-/// Wraps a text to lines of `width` characters, breaking only between words. The first line of a
-/// paragraph begins with `first`, the others with `further`.
-fn wrap(text: &str, width: usize, first: &str, further: &str) -> Vec<String> {
-    let options = textwrap::Options::new(width)
-        .initial_indent(first)
-        .subsequent_indent(further)
-        .break_words(false)
-        .word_separator(WordSeparator::AsciiSpace)
-        .word_splitter(WordSplitter::NoHyphenation);
-    let lines = textwrap::wrap(text, options).into_iter();
-    lines.map(std::borrow::Cow::into_owned).collect()
 }
 
 #[cfg(test)]

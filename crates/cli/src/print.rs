@@ -10,10 +10,11 @@ use report::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub(crate) use crate::table::{Cell, Column};
 use crate::{
     exit::UsageError,
     output::{self, Format, Style},
-    table::{Cell, Column, table},
+    table::table,
     time::{Asked, Reader, When},
 };
 

@@ -7,8 +7,7 @@ use serde::Serialize;
 
 use crate::{
     output::shortened,
-    print::{Row, Screen},
-    table::{Cell, Column},
+    print::{Cell, Column, Row, Screen},
 };
 
 /// The one thing that is worth saying of it in a line.

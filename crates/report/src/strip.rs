@@ -199,13 +199,9 @@ fn within<'a>(
     within.collect()
 }
 
-/// Those of these pauses that apply in a time range, in their order.
 fn paused<'a>(pauses: impl Iterator<Item = &'a Pause>, period: Period) -> Vec<(Period, &'a Pause)> {
-    let within = pauses.filter_map(|one| {
-        let whole = Period { from: one.set_at, until: one.ends_at };
-        Some((whole.within(period)?, one))
-    });
-    within.collect()
+    let whole = |one: &Pause| Period { from: one.set_at, until: one.ends_at };
+    pauses.filter_map(|one| Some((whole(one).within(period)?, one))).collect()
 }
 
 /// The spans between edges in a time range. Neighbours differ.

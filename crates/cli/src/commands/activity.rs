@@ -10,8 +10,7 @@ use crate::{
     connection::Session,
     context::Context,
     names::{Names, history::report_unreadable},
-    print::{Row, Screen},
-    table::{Cell, Column},
+    print::{Cell, Column, Row, Screen},
     time_range::{self, TimeRange},
 };
 

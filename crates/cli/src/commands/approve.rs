@@ -13,12 +13,11 @@ use store::Store;
 
 use crate::{
     Exit,
-    author::{author, reason},
+    author::{ReasonArgs, author},
     candidates,
     context::Context,
     names::{Names, check_account},
-    print::{Row, Screen},
-    table::{Cell, Column},
+    print::{Cell, Column, Row, Screen},
 };
 
 /// Release resources that are held until a person approves them.
@@ -43,9 +42,8 @@ pub struct Args {
     /// All held resources.
     #[arg(long, conflicts_with_all = ["resources", "account"])]
     all: bool,
-    /// Reason that `offhours activity` shows.
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    reason: Option<String>,
+    #[command(flatten)]
+    given: ReasonArgs,
 }
 
 impl Row for Named {
@@ -61,7 +59,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let held = held(args, &session.store, session.now).await?;
     let mut approved = Vec::new();
     if !held.is_empty() {
-        let author = author(&session, args.reason.clone()).await?;
+        let author = author(&session, args.given.reason.clone()).await?;
         for resources in held.chunks(activity::RESOURCES) {
             let resources = resources.to_vec();
             let activity = author.does(Action::Approved { resources }, session.now);

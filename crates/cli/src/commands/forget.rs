@@ -20,7 +20,7 @@ use store::StoreError;
 use crate::{
     Exit,
     ask::confirm,
-    author::{author, reason},
+    author::{ReasonArgs, author},
     candidates,
     context::Context,
     exit::UsageError,
@@ -56,9 +56,8 @@ pub struct Args {
     /// Show what would be forgotten, and delete nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Reason that `offhours activity` shows.
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    reason: Option<String>,
+    #[command(flatten)]
+    given: ReasonArgs,
 }
 
 /// A resource whose record is to be deleted.
@@ -94,7 +93,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
             output::remark("Nothing was forgotten.\n");
             return Ok(Exit::Failed);
         }
-        let author = author(&session, args.reason.clone()).await?;
+        let author = author(&session, args.given.reason.clone()).await?;
         // Read the clock again: the question may have stood unanswered for a long time.
         let now = session.read_clock().await?;
         for (record, row) in records.iter().zip(&mut rows) {

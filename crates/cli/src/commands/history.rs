@@ -17,8 +17,7 @@ use crate::{
     context::Context,
     names::{Names, check_schedule, history::report_unreadable},
     output,
-    print::{self, Screen},
-    table::{Cell, Column},
+    print::{self, Cell, Column, Screen},
     time_range::{self, TimeRange},
 };
 

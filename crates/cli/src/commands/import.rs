@@ -16,7 +16,7 @@ use crate::{
     context::Context,
     exit::UsageError,
     import::{Remark, Source, import},
-    output::{self, Format},
+    output::{self},
 };
 
 /// The longest input, in bytes: a scan of a table with thousands of schedules has less.
@@ -68,16 +68,10 @@ pub fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         output::remark(&format!("{remark}\n"));
     }
     let is_whole = !imported.remarks.iter().any(|remark| remark.left_out);
-    match context.format {
-        Format::Table => {
-            let heading = "# From AWS Instance Scheduler. Still missing: [accounts.NAME].";
-            output::print(&format!("{heading}\n{}", imported.to_toml()))?;
-        }
-        Format::Json | Format::Csv => output::print_json(&Report {
-            configuration: imported.document(),
-            remarks: imported.remarks,
-        })?,
-    }
+    let heading = "# From AWS Instance Scheduler. Still missing: [accounts.NAME].";
+    let text = format!("{heading}\n{}", imported.to_toml());
+    let report = Report { configuration: imported.document(), remarks: imported.remarks };
+    context.format.print(&report, || text)?;
     Ok(if is_whole { Exit::Done } else { Exit::NeedsPerson })
 }
 

@@ -100,7 +100,7 @@ async fn run(
     }
     check_had(&records, without)?;
     let author =
-        if args.dry_run { None } else { Some(author(&session, args.reason.clone()).await?) };
+        if args.dry_run { None } else { Some(author(&session, args.given.reason.clone()).await?) };
     let until = if no_wait { Until::Asked } else { Until::Seen };
     let command =
         Command { direction, target, author, until, rehearsal: false, without: without.to_vec() };

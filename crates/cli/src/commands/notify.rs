@@ -9,8 +9,7 @@ use crate::{
     Exit,
     context::Context,
     names::exists,
-    print::{Row, Screen},
-    table::{Cell, Column},
+    print::{Cell, Column, Row, Screen},
 };
 
 /// Try the targets to which events are sent.

@@ -13,7 +13,7 @@ use report::{count, pausing};
 use crate::{
     Exit,
     ask::confirm,
-    author::{author, reason},
+    author::{ReasonArgs, author, reason},
     candidates,
     connection::all_records,
     context::Context,
@@ -84,7 +84,7 @@ pub struct Args {
     #[arg(long)]
     starts: bool,
     /// Reason that every command shows meanwhile.
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    #[arg(long, alias = "why", value_name = "TEXT", value_parser = reason)]
     reason: String,
 }
 
@@ -103,9 +103,8 @@ pub struct ResumeArgs {
     /// All pauses in force.
     #[arg(long, conflicts_with_all = ["account", "schedule", "tag"])]
     all: bool,
-    /// Reason that `offhours activity` shows.
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    reason: Option<String>,
+    #[command(flatten)]
+    given: ReasonArgs,
 }
 
 pub async fn pause(args: &Args, context: &Context) -> anyhow::Result<Exit> {
@@ -180,7 +179,7 @@ pub async fn resume(args: &ResumeArgs, context: &Context) -> anyhow::Result<Exit
         let advice = if known.is_empty() { "nothing is paused".to_owned() } else { known };
         bail_usage!("no such pause is in force: {advice}");
     }
-    let author = author(&session, args.reason.clone()).await?;
+    let author = author(&session, args.given.reason.clone()).await?;
     let screen = context.screen(&*in_force.configuration, session.now);
     let mut ended = Vec::new();
     for one in meant {

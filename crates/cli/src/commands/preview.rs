@@ -31,8 +31,7 @@ use crate::{
     exit::UsageError,
     names::{Names, check_schedule},
     output::{self, Format},
-    print::{self, Screen},
-    table::{Cell, Column},
+    print::{self, Cell, Column, Screen},
     time::{Asked, Length, When},
 };
 

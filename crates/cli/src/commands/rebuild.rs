@@ -12,8 +12,7 @@ use crate::{
     ask::confirm,
     context::Context,
     output::{self, Format},
-    print::{Row, Screen},
-    table::{Cell, Column},
+    print::{Cell, Column, Row, Screen},
 };
 
 /// Make records again after the store was lost without a backup.

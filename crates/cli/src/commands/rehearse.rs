@@ -16,7 +16,7 @@ use crate::{
     Exit,
     apply::moves::{self, MovingStop},
     ask::confirm,
-    author::{author, reason},
+    author::{ReasonArgs, author},
     candidates,
     carry_out::{Command, Until, carry_out},
     connection::Session,
@@ -50,9 +50,8 @@ pub struct Args {
     /// Show what it would lead to, and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// The reason that `offhours activity` shows.
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    reason: Option<String>,
+    #[command(flatten)]
+    given: ReasonArgs,
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
@@ -90,7 +89,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         output::remark("Nothing was done.\n");
         return Ok(Exit::Done);
     }
-    let author = author(&session, args.reason.clone()).await?;
+    let author = author(&session, args.given.reason.clone()).await?;
     cycle(&record.reference, &session, context, &author).await
 }
 

@@ -17,8 +17,7 @@ use crate::{
     context::Context,
     names::{Names, check_schedule, history::report_unreadable, owner_tag},
     output::{self, Format},
-    print::{self, Screen},
-    table::{Cell, Column},
+    print::{self, Cell, Column, Screen},
     time::{Month, When},
     time_range,
 };

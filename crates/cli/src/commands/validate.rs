@@ -27,18 +27,22 @@ use crate::{
 #[command(after_help = "\
 Examples:
   offhours validate
-  offhours validate --config staging.toml
+  offhours validate staging.toml
   offhours validate -o json | jq .problems")]
 pub struct Args {
-    /// Configuration file to check.
+    /// Configuration file to check [default: offhours.toml].
+    #[arg(value_name = "FILE", conflicts_with = "config")]
+    file: Option<PathBuf>,
+    /// The same, as other commands name it.
     #[arg(long, value_name = "FILE", default_value = "offhours.toml")]
     config: PathBuf,
 }
 
 /// Checks the configuration; `now` decides which edges come next.
 pub fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Result<Exit> {
-    let file = args.config.display().to_string();
-    let loaded = configuration_file::load(&args.config, ListedResources::NeedAccounts);
+    let path = args.file.as_ref().unwrap_or(&args.config);
+    let file = path.display().to_string();
+    let loaded = configuration_file::load(path, ListedResources::NeedAccounts);
     let report = match &loaded {
         Ok(parsed) => Some((&[][..], parsed.warnings_at(now))),
         Err(LoadError::Invalid { problems, .. }) => Some((problems.as_slice(), Vec::new())),

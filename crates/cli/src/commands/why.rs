@@ -64,10 +64,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let screen = context.screen(&*in_force.configuration, now);
     let others = store.in_order_with(std::slice::from_ref(&record), &in_force).await?;
     let why = Why::of(&record, &others, &in_force, &screen);
-    match context.format {
-        Format::Json | Format::Csv => output::print_json(&why)?,
-        Format::Table => output::print_lines(&why.text(args.full, &screen))?,
-    }
+    context.format.print(&why, || screen.style.wrap(&why.text(args.full, &screen)))?;
     Ok(if why.view.needs_person().is_some() { Exit::NeedsPerson } else { Exit::Done })
 }
 

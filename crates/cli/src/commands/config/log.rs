@@ -11,8 +11,7 @@ use crate::{
     apply::difference::{self, TableChange},
     context::Context,
     output::{self, Format},
-    print::{self, Screen},
-    table::{Cell, Column},
+    print::{self, Cell, Column, Screen},
 };
 
 /// List the configurations that were in force, newest first.

@@ -8,7 +8,6 @@ use crate::{
     Exit,
     configuration_file::{self, written},
     context::Context,
-    output::{self, Format},
 };
 
 /// Print the stored configuration as TOML.
@@ -30,13 +29,10 @@ pub(super) struct Args {
 pub(super) async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let store = context.connection.open().await?.store;
     let (configuration, heading) = generation(&store, args.generation).await?;
-    match context.format {
-        Format::Table => {
-            let text = configuration_file::write(&configuration);
-            output::print(&format!("# {heading}\n{text}"))?;
-        }
-        Format::Json | Format::Csv => output::print_json(&written::File::of(&configuration))?,
-    }
+    let file = written::File::of(&configuration);
+    context
+        .format
+        .print(&file, || format!("# {heading}\n{}", configuration_file::written(&file)))?;
     Ok(Exit::Done)
 }
 

@@ -17,8 +17,7 @@ use store::InForce;
 use super::change::{Change, after, begins_later};
 use crate::{
     commands::{manual::in_a_line, targets::Selected},
-    print::{self, Screen},
-    table::{Cell, Column},
+    print::{self, Cell, Column, Screen},
 };
 
 /// One override, and what takes over when it ends.

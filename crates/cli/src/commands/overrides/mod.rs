@@ -19,13 +19,12 @@ use super::targets::{Selected, Targets};
 use crate::{
     Exit,
     ask::confirm,
-    author::{author, reason},
+    author::{ReasonArgs, author},
     candidates,
     connection::Session,
     context::Context,
     exit::UsageError,
     names::Names,
-    output::{self, Format},
     overriding::{NotYetDue, replace_overrides},
     time::{Length, When},
 };
@@ -104,9 +103,8 @@ pub(super) struct SetArgs {
     /// Begin of the override, if later than now. The end counts from there.
     #[arg(long, value_name = "WHEN", add = candidates::times())]
     from: Option<When>,
-    /// Reason that `offhours status` and `activity` show.
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    pub(super) reason: Option<String>,
+    #[command(flatten)]
+    pub(super) given: ReasonArgs,
     /// Show what would happen, and change nothing.
     #[arg(long)]
     pub(super) dry_run: bool,
@@ -144,9 +142,8 @@ struct ClearArgs {
 
 #[derive(Debug, clap::Args)]
 struct ChangeArgs {
-    /// Reason that `offhours activity` shows.
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    reason: Option<String>,
+    #[command(flatten)]
+    given: ReasonArgs,
     /// Show what would happen, and write nothing.
     #[arg(long)]
     dry_run: bool,
@@ -197,7 +194,7 @@ pub(super) async fn set(
     let until = args.end();
     let until = until.ok_or_else(|| UsageError("pass --for or --until".to_owned()))?;
     let session = context.connection.open_for_write().await?;
-    let author = author(&session, args.reason.clone()).await?;
+    let author = author(&session, args.given.reason.clone()).await?;
     let request = Request { args, desired, until, author };
     let planned = async |now| {
         let selected = args.targets.select(&session.store, now).await?;
@@ -220,7 +217,7 @@ async fn extend(args: &ExtendArgs, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open_for_write().await?;
     let names = Names::read(&session.store, session.now).await?;
     let (selected, active) = meant(names, &args.targets)?;
-    let author = author(&session, args.change.reason.clone()).await?;
+    let author = author(&session, args.change.given.reason.clone()).await?;
     let changes = extended(&active, args.by, &author)?;
     let screen = context.screen(&*selected.in_force.configuration, session.now);
     let question = question(&changes, &selected, args.targets.are_whole(), &screen);
@@ -236,7 +233,7 @@ async fn clear(args: &ClearArgs, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open_for_write().await?;
     let names = Names::read(&session.store, session.now).await?;
     let (selected, active) = meant(names, &args.targets)?;
-    let author = author(&session, args.change.reason.clone()).await?;
+    let author = author(&session, args.change.given.reason.clone()).await?;
     let changes = cleared(&active, &selected, session.now);
     finish(&session, &selected, &changes, (&author, args.change.dry_run), context).await
 }
@@ -302,10 +299,7 @@ async fn finish(
     let screen = context.screen(&*selected.in_force.configuration, session.now);
     screen.remark_on_pauses(&selected.in_force.overrides);
     let answer = Answer::of(changes, selected, &screen, dry_run);
-    match context.format {
-        Format::Json | Format::Csv => output::print_json(&answer)?,
-        Format::Table => output::print(&answer.text(&screen))?,
-    }
+    context.format.print(&answer, || answer.text(&screen))?;
     match half_done {
         Some(error) => Err(error),
         None if answer.needs_person() => Ok(Exit::NeedsPerson),

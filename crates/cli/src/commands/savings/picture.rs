@@ -8,8 +8,8 @@ use report::{
 use super::Args;
 use crate::{
     output::Style,
-    print::{self, Screen},
-    table::{Cell, Column, table},
+    print::{self, Cell, Column, Screen},
+    table::table,
 };
 
 const BASIS: &str = "List prices without taxes; what hibernating saves is a minimum. Details: \

@@ -14,8 +14,7 @@ use store::{AccountState, InForce};
 
 use crate::{
     output::shortened,
-    print::{Row, Screen},
-    table::{Cell, Column},
+    print::{Cell, Column, Row, Screen},
 };
 
 /// One account.
