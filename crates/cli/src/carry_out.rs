@@ -22,7 +22,8 @@ use crate::{
     Exit,
     connection::{Functions, Session},
     context::Context,
-    output, progress,
+    output,
+    progress::bars,
     view::{GOES_ON, NOTHING_ASKED, View},
 };
 
@@ -72,7 +73,7 @@ pub(crate) async fn carry_out(
 ) -> anyhow::Result<Exit> {
     let dry_run = command.author.is_none();
     let left = if dry_run { NOTHING_ASKED } else { GOES_ON };
-    progress::on_interrupt(left);
+    bars(left);
     let zone = context.zone(&*session.store.in_force().await?.configuration);
     let view = View::of(context.format, zone, true, left);
     let mut pending = PendingCommand {

@@ -164,11 +164,6 @@ impl Connection {
         Self { data, profile: None, region: None, simulate: None }
     }
 
-    /// The address of the simulator that stands in for the clouds, if one is named.
-    pub(crate) fn simulator(&self) -> Option<&str> {
-        self.simulate.as_deref()
-    }
-
     /// Refuses options that contradict each other, wherever they were given.
     fn check(&self) -> Result<(), UsageError> {
         let at_aws = self.profile.is_some() || self.region.is_some();
@@ -178,7 +173,7 @@ impl Connection {
                            --data out and unset OFFHOURS_DATA"
             );
         }
-        if self.simulator().is_some() && !self.is_local() {
+        if self.simulate.is_some() && !self.is_local() {
             bail_usage!(
                 "simulated clouds need a local store: name its file with --data or \
                            OFFHOURS_DATA, or leave --simulate out and unset OFFHOURS_SIMULATE"
@@ -207,7 +202,7 @@ impl Connection {
 
     /// The present for a command that needs no store: by the simulator's clock, or this machine's.
     pub(crate) async fn present(&self, clock: &Clock) -> anyhow::Result<Timestamp> {
-        let simulated = match self.simulator() {
+        let simulated = match &self.simulate {
             Some(url) => Clouds::elsewhere(url).await?.1,
             None => None,
         };
@@ -216,16 +211,11 @@ impl Connection {
 
     /// Whether a local store exists. One at AWS is assumed to exist.
     pub(crate) fn is_there(&self) -> bool {
-        self.file().is_none_or(Path::exists)
+        self.data.as_deref().is_none_or(Path::exists)
     }
 
     pub(crate) fn is_local(&self) -> bool {
-        self.file().is_some()
-    }
-
-    /// The file of a local store. `None` for AWS.
-    pub(crate) fn file(&self) -> Option<&Path> {
-        self.data.as_deref()
+        self.data.is_some()
     }
 
     async fn session(&self, purpose: Purpose) -> anyhow::Result<Session> {
@@ -260,7 +250,8 @@ impl Connection {
         prefix: &str,
     ) -> anyhow::Result<Session> {
         let opened =
-            LocalStore::open(path, purpose, self.simulator(), Tables::prefixed(prefix)).await?;
+            LocalStore::open(path, purpose, self.simulate.as_deref(), Tables::prefixed(prefix))
+                .await?;
         if purpose != Purpose::ReadAtOnce {
             remark_on(opened.file(), path);
         }

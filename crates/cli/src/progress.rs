@@ -16,16 +16,11 @@ const INTERRUPTED: i32 = 128 + 2;
 /// The bars now drawn, and the message for a person who interrupts them.
 static DRAWN: Mutex<Option<(MultiProgress, &str)>> = Mutex::new(None);
 
-/// Creates bars that are cleared when Ctrl-C ends the command; `left` is printed then.
+/// Creates bars that are cleared when Ctrl-C ends the command; `left` is printed then, drawn or not.
 pub(crate) fn bars(left: &'static str) -> MultiProgress {
     let bars = MultiProgress::new();
     *DRAWN.lock().unwrap_or_else(PoisonError::into_inner) = Some((bars.clone(), left));
     bars
-}
-
-/// Sets the message printed when Ctrl-C ends a command that draws no bars.
-pub(crate) fn on_interrupt(left: &'static str) {
-    bars(left);
 }
 
 /// Erases the `^C` that a terminal echoes: the cursor is at the right edge of the last bar, so the

@@ -85,10 +85,14 @@ impl Hibernated {
         self.kept.manifest.as_ref().map(as_it_was)
     }
 
-    /// How long before its time a start begins, in minutes. `None` if it does not begin early.
+    /// How long before its time the next start begins, in minutes. `None` if it does not begin early.
     #[must_use]
     pub fn lead(&self) -> Option<i64> {
-        self.kept.lead.map(|lead| lead.as_mins()).filter(|&lead| lead > 0)
+        // That of the latest start: of a machine that runs, the next stop sets another one.
+        let last = self.kept.lead?;
+        let next = self.kept.manifest.as_ref().filter(|_| !self.asleep);
+        let lead = next.map_or(last, |manifest| self.kept.next_lead(&manifest.size));
+        Some(lead.as_mins()).filter(|&lead| lead > 0)
     }
 
     /// The id that the cloud has for the machine now.

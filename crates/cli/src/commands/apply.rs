@@ -360,14 +360,10 @@ impl Plan {
     }
 
     fn nothing_to_do(&self, format: Format) -> anyhow::Result<Exit> {
-        if format == Format::Table {
-            output::print(&format!(
-                "Nothing to apply: {} is the same as generation {}.\n",
-                self.source, self.in_force_generation
-            ))?;
-        } else {
-            output::print_json(self)?;
-        }
+        let (source, generation) = (&self.source, self.in_force_generation);
+        let same =
+            || format!("Nothing to apply: {source} is the same as generation {generation}.\n");
+        format.print(self, same)?;
         Ok(Exit::Done)
     }
 
@@ -605,27 +601,20 @@ impl Plan {
             text += &self.next(change).unwrap_or_default();
         }
         text += &self.found_in(&self.accounts);
-        text += &list("Gives up guard rails", &self.loosened);
+        text += &list("Gives up guard rails", self.loosened.iter().cloned());
         text += &floor(&self.proposed.floor);
-        let moves = self.consequences.moves.iter().map(moved);
-        text += &list("Will follow", &moves.collect::<Vec<_>>());
+        text += &list("Will follow", self.consequences.moves.iter().map(moved));
         for (direction, heading) in [(Direction::Stop, "Stops"), (Direction::Start, "Starts")] {
             let soon = self.consequences.soon.iter();
             let near = soon.filter(|one| one.direction == direction);
-            let near = near.map(|one| self.describe_soon(one));
             let heading = format!("{heading} within {} minutes", SOON.as_mins());
-            text += &list(&heading, &near.collect::<Vec<_>>());
+            text += &list(&heading, near.map(|one| self.describe_soon(one)));
         }
         let stops = self.moves.stops.iter();
         let stops = stops.filter(|one| self.is_asked_anew(one) && one.refused().is_none());
         let (asleep, smaller): (Vec<_>, Vec<_>) = stops.partition(|stop| stop.hibernates());
-        for (heading, stops) in
-            [("Stops that change a plan", smaller), ("Stops that hibernate", asleep)]
-        {
-            let stops = stops.into_iter().map(ToString::to_string);
-            text += &list(heading, &stops.collect::<Vec<_>>());
-        }
-        text
+        text += &list("Stops that change a plan", smaller.into_iter().map(ToString::to_string));
+        text + &list("Stops that hibernate", asleep.into_iter().map(ToString::to_string))
     }
 
     fn next(&self, change: &TableChange) -> Option<String> {
@@ -727,16 +716,14 @@ fn floor(floor: &Floor) -> String {
     format!("The deployment {holds}, whatever is applied.\n")
 }
 
-fn list(heading: &str, lines: &[String]) -> String {
-    if lines.is_empty() {
-        return String::new();
+fn list(heading: &str, mut lines: impl Iterator<Item = String>) -> String {
+    let mut text = String::new();
+    for line in lines.by_ref().take(MANY) {
+        text += &format!("    {}\n", output::shortened(&line));
     }
-    let mut text = format!("{heading}:\n");
-    for line in lines.iter().take(MANY) {
-        writeln!(text, "    {}", output::shortened(line)).ok();
-    }
-    if lines.len() > MANY {
-        writeln!(text, "    and {} more", lines.len() - MANY).ok();
-    }
-    text
+    let more = match lines.count() {
+        0 => String::new(),
+        more => format!("    and {more} more\n"),
+    };
+    if text.is_empty() { text } else { format!("{heading}:\n{text}{more}") }
 }

@@ -86,7 +86,7 @@ async fn examine(
         findings.add(accounts::token_readers(&contents))?;
         findings.add(accounts::noted_rates(&contents, now))?;
     }
-    if let (Some(file), Some(providers)) = (context.connection.file(), session.providers()?) {
+    if let (Some(file), Some(providers)) = (&context.connection.data, session.providers()?) {
         findings.add([functions::here(&contents.states, file, now)])?;
         for name in contents.in_force.configuration.accounts.keys() {
             findings.add(accounts::here(&providers, name, &contents, session.clock()).await)?;

@@ -112,7 +112,8 @@ impl Survey {
         let configuration = configuration(args)?;
         let usual = args.config.is_none().then(Hours::default);
         let hours = args.hours.clone().or(usual);
-        let clouds = Clouds::open(context.connection.simulator(), &args.trusted, now).await?;
+        let clouds =
+            Clouds::open(context.connection.simulate.as_deref(), &args.trusted, now).await?;
         let now = clouds.now;
         let (month, label) = match args.month {
             None => (Month::Average(now), None),

@@ -329,16 +329,17 @@ impl<'a> View<'a> {
 
     /// A one-line summary for people.
     fn in_a_line(&self) -> String {
-        let (resources, end) = if !self.rows.is_empty() {
-            (summary(&self.rows), "")
-        } else if self.args.narrows() || self.states.values().any(|one| one.listed_at.is_some()) {
-            ("No resource matches".to_owned(), ".")
+        let none = if self.args.narrows() || self.states.values().any(|one| one.listed_at.is_some())
+        {
+            "No resource matches"
         } else if self.in_force.configuration.accounts.is_empty() {
-            let none = "No account is configured yet: `offhours apply` applies a configuration";
-            (none.to_owned(), ".")
+            "No account is configured yet: `offhours apply` applies a configuration"
         } else {
-            let unknown = "Nothing is known yet: --refresh takes the first inventory";
-            (unknown.to_owned(), ".")
+            "Nothing is known yet: --refresh takes the first inventory"
+        };
+        let (resources, end) = match self.rows.as_slice() {
+            [] => (none.to_owned(), "."),
+            rows => (summary(rows), ""),
         };
         let accounts = self.failing_accounts().into_iter();
         let accounts = accounts.map(|account| format!("; {account}"));

@@ -28,6 +28,17 @@ fn what_its_snapshots_cost_is_said_only_where_a_price_is_known() {
 }
 
 #[test]
+fn a_machine_that_runs_has_the_lead_of_its_next_start() {
+    assert_eq!(shown().lead(), Some(25));
+    let mut record = asleep();
+    let kept = record.hibernation.as_deref_mut().unwrap();
+    kept.present = Some("server/9".parse().unwrap());
+    kept.record_wake(SignedDuration::from_secs(49));
+    // The shortest one.
+    assert_eq!(Hibernated::of(&record).unwrap().lead(), Some(10));
+}
+
+#[test]
 fn what_became_of_the_latest_request_is_said() {
     let said = |direction, step, ask| {
         let mut record = asleep();
