@@ -241,9 +241,10 @@ impl Style {
 #[cfg(test)]
 mod tests {
     use domain::schedule::Desired;
+    use jiff::{Timestamp, tz::TimeZone};
 
     use super::*;
-    use crate::table::{Cell, Column, table};
+    use crate::print::{Cell, Column, Screen};
 
     /// A reader that has gone away, or a full disk.
     struct Failing(io::ErrorKind);
@@ -268,7 +269,9 @@ mod tests {
     fn colours_appear_only_where_they_are_wanted() {
         let rendered = |colours| {
             let style = Style { colours, width: Some(40) };
-            table(style, &[Column::Fixed("State")], &[vec![Cell::desired(Desired::Running)]])
+            let columns = [Column::Fixed("State", |desired: &Desired, _| Cell::desired(*desired))];
+            let plain = Screen::plain(&TimeZone::UTC, Timestamp::UNIX_EPOCH);
+            Screen { style, ..plain }.table_of(&columns, &[Desired::Running])
         };
         assert!(rendered(true).contains('\u{1b}'));
         assert!(!rendered(false).contains('\u{1b}'));
@@ -303,9 +306,12 @@ mod tests {
     #[test]
     fn our_own_colours_are_printed_as_they_are() {
         let style = Style { colours: true, width: Some(40) };
-        let columns = [Column::Fixed("Desired"), Column::Text("State")];
-        let stuck = Cell::new("stuck ".repeat(9)).alarming();
-        let table = table(style, &columns, &[vec![Cell::desired(Desired::Running), stuck]]);
+        let columns = [
+            Column::Fixed("Desired", |(): &(), _| Cell::desired(Desired::Running)),
+            Column::Text("State", |(), _| Cell::new("stuck ".repeat(9)).alarming()),
+        ];
+        let plain = Screen::plain(&TimeZone::UTC, Timestamp::UNIX_EPOCH);
+        let table = Screen { style, ..plain }.table_of(&columns, &[()]);
         let table = table + &style.coloured(AnsiColor::Green, "text");
         assert_eq!(printable(&table), table);
     }

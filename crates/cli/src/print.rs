@@ -10,20 +10,19 @@ use report::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub(crate) use crate::table::{Cell, Column};
+pub(crate) use crate::table::Cell;
 use crate::{
     exit::UsageError,
     output::{self, Format, Style},
-    table::table,
+    table::{self, table},
     time::{Asked, Reader, When},
 };
 
-/// A type that is printed in rows.
-pub(crate) trait Row: Serialize + JsonSchema {
-    /// The columns of its table, in the order of the cells.
-    const COLUMNS: &'static [Column];
+pub(crate) type Column<R> = table::Column<R, Screen>;
 
-    fn cells(&self, screen: &Screen) -> Vec<Cell>;
+/// A type that is printed in rows.
+pub(crate) trait Row: Sized + Serialize + JsonSchema + 'static {
+    const COLUMNS: &'static [Column<Self>];
 }
 
 /// How and when something is shown.
@@ -73,8 +72,11 @@ impl Screen {
     }
 
     pub(crate) fn table<R: Row>(&self, rows: &[R]) -> String {
-        let cells: Vec<_> = rows.iter().map(|row| row.cells(self)).collect();
-        table(self.style, R::COLUMNS, &cells)
+        self.table_of(R::COLUMNS, rows)
+    }
+
+    pub(crate) fn table_of<R>(&self, columns: &[Column<R>], rows: &[R]) -> String {
+        table(self.style, columns, rows, self)
     }
 }
 

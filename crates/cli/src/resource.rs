@@ -2,8 +2,6 @@
 
 use domain::{configuration::PauseScope, schedule::desired_or_any};
 use report::resource::ResourceView;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::{
     output::shortened,
@@ -31,79 +29,55 @@ fn said(view: &ResourceView, screen: &Screen) -> Option<String> {
     said.or_else(|| view.remark.clone()).or_else(|| view.busy.clone()).or(unscheduled)
 }
 
-impl Row for ResourceView {
-    const COLUMNS: &'static [Column] = &[
-        Column::Fixed("Name"),
-        Column::Fixed("Schedule"),
-        Column::Fixed("State"),
-        Column::Fixed("Next"),
-        Column::Wide("Saved"),
-        Column::Text("Remark"),
-    ];
-
-    fn cells(&self, screen: &Screen) -> Vec<Cell> {
-        let mark = |cell: Cell| match self.needs_person() {
-            Some(_) => cell.alarming(),
-            None => cell.coloured_by(self.desired),
-        };
-        let next = self.next.as_ref();
-        let next = next.map(|next| format!("{} {}", desired_or_any(next.to), screen.time(next.at)));
-        vec![
-            Cell::new(&self.name),
-            Cell::any(self.schedule.as_ref()),
-            mark(Cell::new(&self.state)),
-            Cell::any(next),
-            Cell::any(self.owed()),
-            Cell::any(said(self, screen)),
-        ]
+fn marked(view: &ResourceView, _: &Screen) -> Cell {
+    let cell = Cell::new(&view.state);
+    match view.needs_person() {
+        Some(_) => cell.alarming(),
+        None => cell.coloured_by(view.desired),
     }
 }
 
-/// The same resource with all that identifies and describes it.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(transparent)]
-pub(crate) struct Wide<'v>(pub(crate) &'v ResourceView);
+fn next(view: &ResourceView, screen: &Screen) -> Cell {
+    let next = view.next.as_ref();
+    Cell::any(next.map(|next| format!("{} {}", desired_or_any(next.to), screen.time(next.at))))
+}
 
-impl Row for Wide<'_> {
-    const COLUMNS: &'static [Column] = &[
-        Column::Fixed("Resource"),
-        Column::Fixed("Name"),
-        Column::Fixed("Size"),
-        Column::Fixed("Region"),
-        Column::Fixed("Schedule"),
-        Column::Fixed("Because"),
-        Column::Fixed("Desired"),
-        Column::Fixed("State"),
-        Column::Fixed("Next"),
-        Column::Fixed("Saved"),
-        Column::Fixed("Tags"),
-        Column::Text("Remark"),
+impl Row for ResourceView {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::Fixed("Name", |view, _| Cell::new(&view.name)),
+        Column::Fixed("Schedule", |view, _| Cell::any(view.schedule.as_ref())),
+        Column::Fixed("State", marked),
+        Column::Fixed("Next", next),
+        Column::Wide("Saved", |view, _| Cell::any(view.owed())),
+        Column::Text("Remark", |view, screen| Cell::any(said(view, screen))),
     ];
+}
 
-    fn cells(&self, screen: &Screen) -> Vec<Cell> {
-        let view = self.0;
-        let [name, schedule, state, next, saved, remark]: [Cell; 6] =
-            view.cells(screen).try_into().unwrap_or_default();
+/// All that identifies and describes a resource.
+const WIDE: &[Column<ResourceView>] = &[
+    Column::Fixed("Resource", |view, _| Cell::new(&view.resource)),
+    Column::Fixed("Name", |view, _| Cell::new(&view.name)),
+    Column::Fixed("Size", |view, _| Cell::any(view.size.as_ref())),
+    Column::Fixed("Region", |view, _| Cell::new(&view.region)),
+    Column::Fixed("Schedule", |view, _| Cell::any(view.schedule.as_ref())),
+    Column::Fixed("Because", |view, _| Cell::new(&view.because)),
+    Column::Fixed("Desired", |view, _| Cell::desired(view.desired)),
+    Column::Fixed("State", marked),
+    Column::Fixed("Next", next),
+    Column::Fixed("Saved", |view, _| Cell::any(view.owed())),
+    Column::Fixed("Tags", |view, _| {
         let tags: Vec<_> = view.tags.iter().map(String::as_str).collect();
-        vec![
-            Cell::new(&view.resource),
-            name,
-            Cell::any(view.size.as_ref()),
-            Cell::new(&view.region),
-            schedule,
-            Cell::new(&view.because),
-            Cell::desired(view.desired),
-            state,
-            next,
-            saved,
-            Cell::new(tags.join(" ")),
-            if view.schedule.is_none() && view.needs_person().is_none() {
-                Cell::default()
-            } else {
-                remark
-            },
-        ]
-    }
+        Cell::new(tags.join(" "))
+    }),
+    Column::Text("Remark", |view, screen| {
+        let is_said = view.schedule.is_none() && view.needs_person().is_none();
+        if is_said { Cell::default() } else { Cell::any(said(view, screen)) }
+    }),
+];
+
+/// The same table with all columns.
+pub(crate) fn wide(views: &[ResourceView], screen: &Screen) -> String {
+    screen.table_of(WIDE, views)
 }
 
 #[cfg(test)]
@@ -166,8 +140,7 @@ mod tests {
         ci                   running                         conflict: also reached as hz-two/server/7
         listed     office    running  stopped Mon 18:00 UTC
         ");
-        let wide: Vec<_> = views.iter().map(Wide).collect();
-        insta::assert_snapshot!(screen.table(&wide), @"
+        insta::assert_snapshot!(wide(&views, &screen), @"
         Resource               Name       Size                   Region  Schedule  Because                                                     Desired  State    Next                   Tags                            Remark
         do-main/database/d     orders     2 x db-s-2vcpu-4gb     fra1    office    by its tag                                                  running  running  stopped Mon 18:00 UTC  offhours:office                 status is resizing
         do-main/database/k     stream     2 x db-s-2vcpu-4gb     fra1              no smaller plan                                             any      running                         offhours:office

@@ -13,26 +13,32 @@ const GAP: usize = 2;
 /// The least width of a column of text.
 const LEAST_TEXT: usize = 16;
 
-/// A column, by its heading.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Column {
+/// A column: its heading, and its cell of a row, which may depend on how it is shown.
+#[derive(Debug)]
+pub(crate) enum Column<R, S> {
     /// It always stays.
-    Fixed(&'static str),
+    Fixed(&'static str, CellOf<R, S>),
     /// It always stays, aligned to the right.
-    Number(&'static str),
+    Number(&'static str, CellOf<R, S>),
     /// It is dropped where there is no room, the last of them first.
-    Wide(&'static str),
+    Wide(&'static str, CellOf<R, S>),
     /// Its cells are cut where there is no room. A table has one at most, and it comes last.
-    Text(&'static str),
+    Text(&'static str, CellOf<R, S>),
 }
 
-impl Column {
-    fn heading(self) -> &'static str {
-        let (Self::Fixed(heading)
-        | Self::Number(heading)
-        | Self::Wide(heading)
-        | Self::Text(heading)) = self;
-        heading
+type CellOf<R, S> = fn(&R, &S) -> Cell;
+
+impl<R, S> Column<R, S> {
+    fn parts(&self) -> (&'static str, CellOf<R, S>) {
+        let (Self::Fixed(heading, cell)
+        | Self::Number(heading, cell)
+        | Self::Wide(heading, cell)
+        | Self::Text(heading, cell)) = self;
+        (heading, *cell)
+    }
+
+    fn heading(&self) -> &'static str {
+        self.parts().0
     }
 }
 
@@ -79,18 +85,24 @@ impl Cell {
     }
 }
 
-pub(crate) fn table(style: Style, columns: &[Column], rows: &[Vec<Cell>]) -> String {
-    let widths = fit(columns, rows, style.width.map(usize::from));
+pub(crate) fn table<R, S>(style: Style, columns: &[Column<R, S>], rows: &[R], shown: &S) -> String {
+    let cells = |row: &R| columns.iter().map(|column| column.parts().1(row, shown)).collect();
+    let rows: Vec<_> = rows.iter().map(cells).collect();
+    let widths = fit(columns, &rows, style.width.map(usize::from));
     let headings = columns.iter().map(|column| Cell::new(column.heading()));
     let mut text = line(style, columns, &headings.collect::<Vec<_>>(), &widths);
-    for row in rows {
+    for row in &rows {
         text += &line(style, columns, row, &widths);
     }
     text
 }
 
 /// The width of each column; `None` for one that is dropped.
-fn fit(columns: &[Column], rows: &[Vec<Cell>], room: Option<usize>) -> Vec<Option<usize>> {
+fn fit<R, S>(
+    columns: &[Column<R, S>],
+    rows: &[Vec<Cell>],
+    room: Option<usize>,
+) -> Vec<Option<usize>> {
     let content = |index: usize| {
         let cells = rows.iter().filter_map(move |row| row.get(index));
         cells.map(|cell| display_width(&cell.text)).max().unwrap_or(0)
@@ -106,13 +118,13 @@ fn fit(columns: &[Column], rows: &[Vec<Cell>], room: Option<usize>) -> Vec<Optio
     let taken = |widths: &[Option<usize>]| {
         widths.iter().flatten().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP)
     };
-    let text = columns.iter().position(|column| matches!(column, Column::Text(_)));
+    let text = columns.iter().position(|column| matches!(column, Column::Text(..)));
     let text = text.and_then(|index| Some((index, widths[index]?)));
     if let Some((index, natural)) = text {
         widths[index] = Some(natural.min(LEAST_TEXT));
     }
     for index in (0..columns.len()).rev() {
-        if matches!(columns[index], Column::Wide(_)) && taken(&widths) > room {
+        if matches!(columns[index], Column::Wide(..)) && taken(&widths) > room {
             widths[index] = None;
         }
     }
@@ -128,14 +140,19 @@ fn fit(columns: &[Column], rows: &[Vec<Cell>], room: Option<usize>) -> Vec<Optio
     widths
 }
 
-fn line(style: Style, columns: &[Column], cells: &[Cell], widths: &[Option<usize>]) -> String {
+fn line<R, S>(
+    style: Style,
+    columns: &[Column<R, S>],
+    cells: &[Cell],
+    widths: &[Option<usize>],
+) -> String {
     let mut line = String::new();
     let mut blanks = 0;
     for ((column, cell), width) in columns.iter().zip(cells).zip(widths) {
         let Some(width) = *width else { continue };
         let text = cut(&cell.text, width);
         let padding = width.saturating_sub(display_width(&text));
-        let before = if matches!(column, Column::Number(_)) { padding } else { 0 };
+        let before = if matches!(column, Column::Number(..)) { padding } else { 0 };
         line.extend(std::iter::repeat_n(' ', blanks + before));
         line += &cell.colour.map_or_else(|| text.clone(), |colour| style.coloured(colour, &text));
         blanks = GAP + padding - before;
@@ -167,12 +184,12 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
 mod tests {
     use super::*;
 
-    const COLUMNS: [Column; 5] = [
-        Column::Fixed("Name"),
-        Column::Fixed("Schedule"),
-        Column::Number("Hours"),
-        Column::Wide("Saved"),
-        Column::Text("Remark"),
+    const COLUMNS: [Column<[&str; 5], ()>; 5] = [
+        Column::Fixed("Name", |row, ()| Cell::new(row[0])),
+        Column::Fixed("Schedule", |row, ()| Cell::new(row[1])),
+        Column::Number("Hours", |row, ()| Cell::new(row[2])),
+        Column::Wide("Saved", |row, ()| Cell::new(row[3])),
+        Column::Text("Remark", |row, ()| Cell::new(row[4])),
     ];
 
     fn drawn(width: Option<u16>) -> String {
@@ -180,8 +197,7 @@ mod tests {
             ["analytics-database", "office-hours", "7.5", "db-s-2vcpu-4gb", ""],
             ["web-1", "", "12", "", "refused: the server is locked by another action"],
         ];
-        let rows = rows.map(|row| row.map(Cell::new).to_vec());
-        table(Style { colours: false, width }, &COLUMNS, &rows)
+        table(Style { colours: false, width }, &COLUMNS, &rows, &())
     }
 
     #[test]
@@ -208,9 +224,7 @@ mod tests {
 
     #[test]
     fn a_column_without_content_is_left_out() {
-        let columns = [Column::Fixed("Name"), Column::Fixed("Schedule"), Column::Wide("Empty")];
-        let row = ["web-1\n", "", ""].map(Cell::new).to_vec();
-        let drawn = table(Style::PLAIN, &columns, &[row]);
+        let drawn = table(Style::PLAIN, &COLUMNS, &[["web-1\n", "", "", "", ""]], &());
         assert_eq!(drawn, "Name\nweb-1\n");
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     connection::Session,
     context::Context,
     names::{Names, history::report_unreadable},
-    print::{Cell, Column, Row, Screen},
+    print::{Cell, Column, Row},
     time_range::{self, TimeRange},
 };
 
@@ -104,21 +104,11 @@ impl Args {
 }
 
 impl Row for Activity {
-    const COLUMNS: &'static [Column] = &[
-        Column::Fixed("When"),
-        Column::Fixed("By"),
-        Column::Fixed("What"),
-        Column::Fixed("Target"),
-        Column::Text("Why"),
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::Fixed("When", |row, screen| Cell::new(screen.date(row.at))),
+        Column::Fixed("By", |row, _| Cell::new(&row.by)),
+        Column::Fixed("What", |row, _| Cell::new(row.action.verb())),
+        Column::Fixed("Target", |row, screen| Cell::new(details(row, &screen.zone))),
+        Column::Text("Why", |row, _| Cell::any(row.why.as_ref())),
     ];
-
-    fn cells(&self, screen: &Screen) -> Vec<Cell> {
-        vec![
-            Cell::new(screen.date(self.at)),
-            Cell::new(&self.by),
-            Cell::new(self.action.verb()),
-            Cell::new(details(self, &screen.zone)),
-            Cell::any(self.why.as_ref()),
-        ]
-    }
 }

@@ -1,6 +1,6 @@
 //! `offhours apply`: puts a file's configuration into force, after showing what that leads to.
 
-use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf};
+use std::{collections::BTreeSet, path::PathBuf};
 
 use anyhow::Context as _;
 use domain::{

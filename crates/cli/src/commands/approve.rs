@@ -17,7 +17,7 @@ use crate::{
     candidates,
     context::Context,
     names::{Names, check_account},
-    print::{Cell, Column, Row, Screen},
+    print::{Cell, Column, Row},
 };
 
 /// Release resources that are held until a person approves them.
@@ -47,11 +47,10 @@ pub struct Args {
 }
 
 impl Row for Named {
-    const COLUMNS: &'static [Column] = &[Column::Fixed("Approved"), Column::Fixed("Name")];
-
-    fn cells(&self, _: &Screen) -> Vec<Cell> {
-        vec![Cell::new(&self.resource), Cell::new(&self.name)]
-    }
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::Fixed("Approved", |row, _| Cell::new(&row.resource)),
+        Column::Fixed("Name", |row, _| Cell::new(&row.name)),
+    ];
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {

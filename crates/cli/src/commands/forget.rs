@@ -26,7 +26,7 @@ use crate::{
     exit::UsageError,
     names, output,
     output::Format,
-    resource::Wide,
+    resource::wide,
 };
 
 /// Delete the records of resources, such as a removed account's.
@@ -84,8 +84,8 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     };
     let mut rows: Vec<_> = records.iter().map(row).collect();
     if context.format == Format::Table {
-        let views: Vec<_> = rows.iter().map(|row| Wide(&row.view)).collect();
-        output::print(&screen.table(&views))?;
+        let views: Vec<_> = rows.iter().map(|row| row.view.clone()).collect();
+        output::print(&wide(&views, &screen))?;
     }
     refuse(&records, rules, args.anyway, session.now)?;
     if !args.dry_run {

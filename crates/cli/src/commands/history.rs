@@ -17,7 +17,7 @@ use crate::{
     context::Context,
     names::{Names, check_schedule, history::report_unreadable},
     output,
-    print::{self, Cell, Column, Screen},
+    print::{self, Cell, Column},
     time_range::{self, TimeRange},
 };
 
@@ -115,34 +115,29 @@ async fn find(
 }
 
 impl print::Row for HistoryEntry {
-    const COLUMNS: &'static [Column] = &[
-        Column::Fixed("Ended"),
-        Column::Wide("Resource"),
-        Column::Fixed("Name"),
-        Column::Fixed("What"),
-        Column::Wide("Cause"),
-        Column::Number("Took"),
-        Column::Text("Ending"),
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::Fixed("Ended", |row, screen| Cell::new(screen.date(row.finished_at))),
+        Column::Wide("Resource", |row, _| {
+            Cell::new(format!("{}/{}", row.reference.account, row.reference.kind()))
+        }),
+        Column::Fixed("Name", |row, _| Cell::new(&row.name)),
+        Column::Fixed("What", |row, _| {
+            let forced = if row.forced { ", forced" } else { "" };
+            let stops = row.direction == Direction::Stop;
+            let method = row.method.filter(|method| stops && method.is_chosen());
+            let method = method.map_or_else(String::new, |method| format!(" by {method}"));
+            Cell::new(format!("{}{method}{forced}", row.direction))
+        }),
+        Column::Wide("Cause", |row, _| Cell::new(cause(row))),
+        Column::Number("Took", |row, _| {
+            Cell::new(length(row.finished_at.duration_since(row.claimed_at)))
+        }),
+        Column::Text("Ending", |row, _| {
+            let ended = [row.ended(), size(row)];
+            let ended: Vec<_> = ended.into_iter().filter(|words| !words.is_empty()).collect();
+            Cell::new(ended.join("; "))
+        }),
     ];
-
-    fn cells(&self, screen: &Screen) -> Vec<Cell> {
-        let forced = if self.forced { ", forced" } else { "" };
-        let stops = self.direction == Direction::Stop;
-        let method = self.method.filter(|method| stops && method.is_chosen());
-        let method = method.map_or_else(String::new, |method| format!(" by {method}"));
-        let took = self.finished_at.duration_since(self.claimed_at);
-        let ended = [self.ended(), size(self)];
-        let ended: Vec<_> = ended.into_iter().filter(|words| !words.is_empty()).collect();
-        vec![
-            Cell::new(screen.date(self.finished_at)),
-            Cell::new(format!("{}/{}", self.reference.account, self.reference.kind())),
-            Cell::new(&self.name),
-            Cell::new(format!("{}{method}{forced}", self.direction)),
-            Cell::new(cause(self)),
-            Cell::new(length(took)),
-            Cell::new(ended.join("; ")),
-        ]
-    }
 }
 
 /// What asked for the transition, and under which schedule.
@@ -189,7 +184,7 @@ mod tests {
     use report::time::shared_zone;
 
     use super::*;
-    use crate::{exit::UsageError, fixtures::*};
+    use crate::{exit::UsageError, fixtures::*, print::Screen};
 
     const CONFIGURATION: &str = r#"
 timezone = "Europe/Berlin"

@@ -9,7 +9,7 @@ use crate::{
     Exit,
     context::Context,
     names::exists,
-    print::{Cell, Column, Row, Screen},
+    print::{Cell, Column, Row},
 };
 
 /// Try the targets to which events are sent.
@@ -51,13 +51,11 @@ pub(super) struct Tested {
 }
 
 impl Row for Tested {
-    const COLUMNS: &'static [Column] =
-        &[Column::Fixed("Target"), Column::Fixed("Kind"), Column::Text("Test")];
-
-    fn cells(&self, _: &Screen) -> Vec<Cell> {
-        let test = self.error.as_deref().unwrap_or("accepted");
-        vec![Cell::new(&self.target), Cell::new(&self.kind), Cell::new(test)]
-    }
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::Fixed("Target", |row, _| Cell::new(&row.target)),
+        Column::Fixed("Kind", |row, _| Cell::new(&row.kind)),
+        Column::Text("Test", |row, _| Cell::new(row.error.as_deref().unwrap_or("accepted"))),
+    ];
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {

@@ -31,7 +31,7 @@ use crate::{
     exit::UsageError,
     names::{Names, check_schedule},
     output::{self, Format},
-    print::{self, Cell, Column, Screen},
+    print::{self, Cell, Column},
     time::{Asked, Length, When},
 };
 
@@ -250,36 +250,32 @@ fn runs(desired: Option<Desired>) -> Option<bool> {
 }
 
 impl print::Row for Coming {
-    const COLUMNS: &'static [Column] = &[
-        Column::Fixed("When"),
-        Column::Fixed("Desired"),
-        Column::Fixed("Schedule"),
-        Column::Fixed("Announced"),
-        Column::Wide("By"),
-        Column::Text("Resources"),
-    ];
-
-    fn cells(&self, screen: &Screen) -> Vec<Cell> {
-        let names: Vec<_> = self.resources.iter().map(|one| one.name.as_str()).collect();
-        let names = match names.len() {
-            0 | 1 => names.join(", "),
-            several => format!("{several}: {}", names.join(", ")),
-        };
-        let is_now = self.cause.is_none() && self.at.as_second() == screen.now.as_second();
-        let by = self.cause.filter(|cause| *cause != "schedule");
-        vec![
-            Cell::new(match self.wave {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::Fixed("When", |row, screen| {
+            let is_now = row.cause.is_none() && row.at.as_second() == screen.now.as_second();
+            Cell::new(match row.wave {
                 Some(_) => "  then".to_owned(),
                 None if is_now => "now".to_owned(),
-                None => screen.time(self.at),
-            }),
-            Cell::desired(self.to),
-            Cell::any(self.schedule.as_ref()),
-            Cell::any(self.announced_at.map(|at| screen.time(at))),
-            Cell::any(by.map(|cause| cause.replace('-', " "))),
-            Cell::new(names),
-        ]
-    }
+                None => screen.time(row.at),
+            })
+        }),
+        Column::Fixed("Desired", |row, _| Cell::desired(row.to)),
+        Column::Fixed("Schedule", |row, _| Cell::any(row.schedule.as_ref())),
+        Column::Fixed("Announced", |row, screen| {
+            Cell::any(row.announced_at.map(|at| screen.time(at)))
+        }),
+        Column::Wide("By", |row, _| {
+            let by = row.cause.filter(|cause| *cause != "schedule");
+            Cell::any(by.map(|cause| cause.replace('-', " ")))
+        }),
+        Column::Text("Resources", |row, _| {
+            let names: Vec<_> = row.resources.iter().map(|one| one.name.as_str()).collect();
+            Cell::new(match names.len() {
+                0 | 1 => names.join(", "),
+                several => format!("{several}: {}", names.join(", ")),
+            })
+        }),
+    ];
 }
 
 #[cfg(test)]

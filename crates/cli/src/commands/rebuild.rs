@@ -12,7 +12,7 @@ use crate::{
     ask::confirm,
     context::Context,
     output::{self, Format},
-    print::{Cell, Column, Row, Screen},
+    print::{Cell, Column, Row},
 };
 
 /// Make records again after the store was lost without a backup.
@@ -57,23 +57,13 @@ pub(super) struct Remnant {
 }
 
 impl Row for Remnant {
-    const COLUMNS: &'static [Column] = &[
-        Column::Fixed("Resource"),
-        Column::Fixed("Name"),
-        Column::Fixed("Record"),
-        Column::Fixed("Found"),
-        Column::Fixed("To do"),
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::Fixed("Resource", |row, _| Cell::new(&row.resource)),
+        Column::Fixed("Name", |row, _| Cell::new(&row.name)),
+        Column::Fixed("Record", |row, _| Cell::new(if row.sufficient { "yes" } else { "no" })),
+        Column::Fixed("Found", |row, _| Cell::new(&row.found)),
+        Column::Fixed("To do", |row, _| Cell::any(row.to_do.as_ref())),
     ];
-
-    fn cells(&self, _: &Screen) -> Vec<Cell> {
-        vec![
-            Cell::new(&self.resource),
-            Cell::new(&self.name),
-            Cell::new(if self.sufficient { "yes" } else { "no" }),
-            Cell::new(&self.found),
-            Cell::new(self.to_do.as_deref().unwrap_or_default()),
-        ]
-    }
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {

@@ -155,40 +155,31 @@ fn render(report: &SavedReport, screen: &Screen) -> String {
 }
 
 impl print::Row for SavedRow {
-    const COLUMNS: &'static [Column] = &[
-        Column::Fixed("Name"),
-        Column::Wide("Resources"),
-        Column::Number("Off"),
-        Column::Number("Unclear"),
-        Column::Number("Would have"),
-        Column::Number("Without stops"),
-        Column::Number("Saved"),
-        Column::Text("Why"),
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::Fixed("Name", |row, _| Cell::new(row.group.as_deref().unwrap_or("(none)"))),
+        Column::Wide("Resources", |row, _| {
+            Cell::any(row.resource.is_none().then_some(row.resources))
+        }),
+        Column::Number("Off", |row, _| Cell::new(hours_in_words(row.off_hours))),
+        Column::Number("Unclear", |row, _| Cell::new(some_length(row.unclear_hours))),
+        Column::Number("Would have", |row, _| Cell::new(some_length(row.would_have_hours))),
+        Column::Number("Without stops", |row, _| {
+            Cell::new(row.full.map_or("?".to_owned(), |full| full.to_string()))
+        }),
+        Column::Number("Saved", |row, _| match (row.saved, row.unknown) {
+            (Some(saved), _) => Cell::new(saved),
+            (None, 0) => Cell::default(),
+            (None, _) => Cell::new("?"),
+        }),
+        Column::Text("Why", |row, _| {
+            let why = row.why.join("; ");
+            Cell::new(match row.unknown {
+                0 => why,
+                _ if row.resource.is_some() => why,
+                unknown => format!("{} of {} unknown: {why}", unknown, row.resources),
+            })
+        }),
     ];
-
-    fn cells(&self, _: &Screen) -> Vec<Cell> {
-        let saved = match (self.saved, self.unknown) {
-            (Some(saved), _) => saved.to_string(),
-            (None, 0) => String::new(),
-            (None, _) => "?".to_owned(),
-        };
-        let why = self.why.join("; ");
-        let why = match self.unknown {
-            0 => why,
-            _ if self.resource.is_some() => why,
-            unknown => format!("{} of {} unknown: {why}", unknown, self.resources),
-        };
-        vec![
-            Cell::new(self.group.as_deref().unwrap_or("(none)")),
-            Cell::any(self.resource.is_none().then_some(self.resources)),
-            Cell::new(hours_in_words(self.off_hours)),
-            Cell::new(some_length(self.unclear_hours)),
-            Cell::new(some_length(self.would_have_hours)),
-            Cell::new(self.full.map_or("?".to_owned(), |full| full.to_string())),
-            Cell::new(saved),
-            Cell::new(why),
-        ]
-    }
 }
 
 /// The length, or an empty text if there is none.

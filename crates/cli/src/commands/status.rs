@@ -36,7 +36,7 @@ use crate::{
     names::{check_account, check_owner, check_schedule, find},
     output::{self, Format},
     print::Screen,
-    resource::Wide,
+    resource::wide,
 };
 
 pub(crate) use accounts::AccountRow;
@@ -321,7 +321,7 @@ impl<'a> View<'a> {
         } else if let Some(day) = &self.day {
             day.clone()
         } else if self.args.wide {
-            self.screen.table(&rows.iter().map(Wide).collect::<Vec<_>>())
+            wide(rows, &self.screen)
         } else {
             self.screen.table(rows)
         }

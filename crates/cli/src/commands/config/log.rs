@@ -111,24 +111,17 @@ impl AppliedGeneration {
 }
 
 impl print::Row for AppliedGeneration {
-    const COLUMNS: &'static [Column] = &[
-        Column::Number("Generation"),
-        Column::Fixed("Applied"),
-        Column::Fixed("By"),
-        Column::Text("Changes"),
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::Number("Generation", |row, _| Cell::new(row.generation)),
+        Column::Fixed("Applied", |row, screen| Cell::new(screen.date(row.applied_at))),
+        Column::Fixed("By", |row, _| Cell::new(&row.author)),
+        Column::Text("Changes", |row, _| {
+            let repeats = row.repeats.map(|of| format!("a rollback to generation {of}"));
+            let in_force = row.in_force.then(|| "in force".to_owned());
+            let changes = row.changes.as_ref();
+            let changes = changes.map_or_else(|| "?".to_owned(), |all| difference::counted(all));
+            let remarks: Vec<_> = in_force.into_iter().chain(repeats).chain([changes]).collect();
+            Cell::new(remarks.join("; "))
+        }),
     ];
-
-    fn cells(&self, screen: &Screen) -> Vec<Cell> {
-        let repeats = self.repeats.map(|of| format!("a rollback to generation {of}"));
-        let in_force = self.in_force.then(|| "in force".to_owned());
-        let changes = self.changes.as_ref();
-        let changes = changes.map_or_else(|| "?".to_owned(), |all| difference::counted(all));
-        let remarks: Vec<_> = in_force.into_iter().chain(repeats).chain([changes]).collect();
-        vec![
-            Cell::new(self.generation),
-            Cell::new(screen.date(self.applied_at)),
-            Cell::new(&self.author),
-            Cell::new(remarks.join("; ")),
-        ]
-    }
 }

@@ -141,25 +141,18 @@ impl Answer {
 }
 
 impl print::Row for OverrideView {
-    const COLUMNS: &'static [Column] = &[
-        Column::Fixed("Target"),
-        Column::Fixed("Desired"),
-        Column::Wide("Since"),
-        Column::Fixed("Until"),
-        Column::Fixed("Then"),
-        Column::Text("By"),
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::Fixed("Target", |row, _| Cell::new(row.label())),
+        Column::Fixed("Desired", |row, _| Cell::desired(row.one.desired)),
+        Column::Wide("Since", |row, screen| {
+            let from = if begins_later(&row.one, screen.now) { "from " } else { "" };
+            Cell::new(format!("{from}{}", screen.time(row.one.set_at)))
+        }),
+        Column::Fixed("Until", |row, screen| Cell::new(screen.time(row.one.ends_at))),
+        Column::Fixed("Then", |row, _| Cell::new(row.then())),
+        Column::Text("By", |row, _| {
+            let Override { by, why, .. } = &row.one;
+            Cell::new(why.as_ref().map_or(by.clone(), |why| format!("{by}: {why}")))
+        }),
     ];
-
-    fn cells(&self, screen: &Screen) -> Vec<Cell> {
-        let Override { desired, set_at, ends_at, by, why, .. } = &self.one;
-        let from = if begins_later(&self.one, screen.now) { "from " } else { "" };
-        vec![
-            Cell::new(self.label()),
-            Cell::desired(*desired),
-            Cell::new(format!("{from}{}", screen.time(*set_at))),
-            Cell::new(screen.time(*ends_at)),
-            Cell::new(self.then()),
-            Cell::new(why.as_ref().map_or(by.clone(), |why| format!("{by}: {why}"))),
-        ]
-    }
 }

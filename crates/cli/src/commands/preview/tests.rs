@@ -6,7 +6,10 @@ use domain::{
 use jiff::{SignedDuration, tz::TimeZone};
 
 use super::*;
-use crate::evening::{in_force, now, office};
+use crate::{
+    evening::{in_force, now, office},
+    print::Screen,
+};
 
 #[derive(Debug, Parser)]
 struct Line {

@@ -6,11 +6,7 @@ use report::{
 };
 
 use super::Args;
-use crate::{
-    output::Style,
-    print::{self, Cell, Column, Screen},
-    table::table,
-};
+use crate::print::{self, Cell, Column, Screen};
 
 const BASIS: &str = "List prices without taxes; what hibernating saves is a minimum. Details: \
                      docs/stopping.md. Every method of each resource: --all.";
@@ -21,7 +17,7 @@ pub(super) fn draw(report: &Report, args: &Args, screen: &Screen) -> String {
     if report.resources.is_empty() {
         return format!("{heading}The accounts hold nothing that could be stopped.\n");
     }
-    let table = if args.all { methods(report, style) } else { screen.table(&report.resources) };
+    let table = if args.all { methods(report, screen) } else { screen.table(&report.resources) };
     let totals = style.wrap(&format!("{}\n{BASIS}\n", totals(report)));
     format!("{heading}{table}{totals}")
 }
@@ -49,60 +45,49 @@ fn heading(report: &Report, args: &Args) -> String {
 }
 
 impl print::Row for Row {
-    const COLUMNS: &'static [Column] = &[
-        Column::Fixed("Name"),
-        Column::Wide("Size"),
-        Column::Wide("Schedule"),
-        Column::Wide("Off"),
-        Column::Number("Costs"),
-        Column::Fixed("Best method"),
-        Column::Number("Saves"),
-        Column::Text("Why"),
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::Fixed("Name", |row, _| Cell::new(&row.name)),
+        Column::Wide("Size", |row, _| Cell::new(&row.size)),
+        Column::Wide("Schedule", |row, _| Cell::any(row.schedule.as_ref())),
+        Column::Wide("Off", |row, _| {
+            let off = row.schedule.as_ref().and(row.off_hours);
+            Cell::any(off.map(|hours| format!("{hours:.1} h")))
+        }),
+        Column::Number("Costs", |row, _| {
+            Cell::new(row.monthly.map_or("?".to_owned(), |amount| amount.to_string()))
+        }),
+        Column::Fixed("Best method", |row, _| Cell::any(best(row).map(spoken))),
+        Column::Number("Saves", |row, _| match row.saved {
+            Some(saved) => Cell::new(saved),
+            None if row.methods.is_empty() => Cell::new("-"),
+            None => Cell::new("?"),
+        }),
+        Column::Text("Why", |row, _| {
+            let of_method = || best(row).or(row.methods.first())?.why.as_deref();
+            Cell::any(row.why.as_deref().or_else(of_method))
+        }),
     ];
+}
 
-    fn cells(&self, _: &Screen) -> Vec<Cell> {
-        let best = self.methods.first().filter(|method| Some(method.method) == self.best);
-        let first = self.methods.first();
-        let why = self.why.as_deref().or_else(|| best.or(first)?.why.as_deref());
-        vec![
-            Cell::new(&self.name),
-            Cell::new(&self.size),
-            Cell::any(self.schedule.as_ref()),
-            Cell::any(
-                self.schedule.as_ref().and(self.off_hours).map(|hours| format!("{hours:.1} h")),
-            ),
-            Cell::new(self.monthly.map_or("?".to_owned(), |amount| amount.to_string())),
-            Cell::any(best.map(spoken)),
-            Cell::new(match self.saved {
-                Some(saved) => saved.to_string(),
-                None if self.methods.is_empty() => "-".to_owned(),
-                None => "?".to_owned(),
-            }),
-            Cell::any(why),
-        ]
-    }
+fn best(row: &Row) -> Option<&MethodSaving> {
+    row.methods.first().filter(|method| Some(method.method) == row.best)
 }
 
 /// A line for each method of each resource.
-fn methods(report: &Report, style: Style) -> String {
-    const COLUMNS: [Column; 4] = [
-        Column::Fixed("Name"),
-        Column::Fixed("Method"),
-        Column::Number("Saves"),
-        Column::Text("Why"),
+fn methods(report: &Report, screen: &Screen) -> String {
+    let columns: [Column<(&Row, &MethodSaving)>; 4] = [
+        Column::Fixed("Name", |(row, _), _| Cell::new(&row.name)),
+        Column::Fixed("Method", |(_, method), _| Cell::new(spoken(method))),
+        Column::Number("Saves", |(_, method), _| match (method.fits, method.saved) {
+            (true, Some(saved)) => Cell::new(saved),
+            (true, None) => Cell::new("?"),
+            (false, _) => Cell::new("-"),
+        }),
+        Column::Text("Why", |(_, method), _| Cell::any(method.why.as_ref())),
     ];
-    let line = |row: &Row, method: &MethodSaving| {
-        let saved = match (method.fits, method.saved) {
-            (true, Some(saved)) => saved.to_string(),
-            (true, None) => "?".to_owned(),
-            (false, _) => "-".to_owned(),
-        };
-        let why = method.why.as_deref().unwrap_or_default();
-        [row.name.as_str(), &spoken(method), &saved, why].map(Cell::new).to_vec()
-    };
     let rows = report.resources.iter();
-    let rows = rows.flat_map(|row| row.methods.iter().map(move |method| line(row, method)));
-    table(style, &COLUMNS, &rows.collect::<Vec<_>>())
+    let rows = rows.flat_map(|row| row.methods.iter().map(move |method| (row, method)));
+    screen.table_of(&columns, &rows.collect::<Vec<_>>())
 }
 
 fn spoken(method: &MethodSaving) -> String {

@@ -14,7 +14,7 @@ use store::{AccountState, InForce};
 
 use crate::{
     output::shortened,
-    print::{Cell, Column, Row, Screen},
+    print::{Cell, Column, Row},
 };
 
 /// One account.
@@ -68,35 +68,28 @@ impl AccountRow {
         Some(format!("account {}: {}", self.account, self.brief.as_ref()?))
     }
 
+    fn mark(&self, cell: Cell) -> Cell {
+        if self.needs_person.is_some() { cell.alarming() } else { cell }
+    }
+
     fn said(&self) -> Option<&String> {
         self.needs_person.as_ref().or(self.error.as_ref())
     }
 }
 
 impl Row for AccountRow {
-    const COLUMNS: &'static [Column] = &[
-        Column::Fixed("Account"),
-        Column::Fixed("Provider"),
-        Column::Fixed("Last listed"),
-        Column::Text("Remark"),
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::Fixed("Account", |row, _| row.mark(Cell::new(&row.account))),
+        Column::Fixed("Provider", |row, _| Cell::any(row.provider)),
+        Column::Fixed("Last listed", |row, screen| {
+            Cell::new(row.listed_at.map_or_else(|| "not yet".to_owned(), |at| screen.time(at)))
+        }),
+        Column::Text("Remark", |row, _| {
+            row.mark(match (row.said(), row.provider) {
+                (Some(said), Some(_)) => Cell::new(shortened(said)),
+                (_, None) => Cell::new("no longer configured"),
+                (None, Some(_)) => Cell::default(),
+            })
+        }),
     ];
-
-    fn cells(&self, screen: &Screen) -> Vec<Cell> {
-        let mark = |cell: Cell| match self.needs_person {
-            Some(_) => cell.alarming(),
-            None => cell,
-        };
-        let remark = match (self.said(), self.provider) {
-            (Some(said), Some(_)) => shortened(said),
-            (_, None) => "no longer configured".to_owned(),
-            (None, Some(_)) => String::new(),
-        };
-        let listed = self.listed_at.map_or_else(|| "not yet".to_owned(), |at| screen.time(at));
-        vec![
-            mark(Cell::new(&self.account)),
-            Cell::any(self.provider),
-            Cell::new(listed),
-            mark(Cell::new(remark)),
-        ]
-    }
 }
