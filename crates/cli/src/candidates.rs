@@ -6,32 +6,28 @@ use std::{
     env,
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::Arc,
     time::Duration,
 };
 
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
-use domain::{
-    configuration::{Configuration, OverrideTarget, Overrides},
-    record::Record,
-};
+use domain::{configuration::OverrideTarget, record::Record};
 use jiff::Timestamp;
-use store::InForce;
 
 use crate::{
     configuration_file::{self, ListedResources},
-    connection::{Connection, Session, all_records},
+    connection::{Connection, Session},
+    names::Names,
 };
 
 /// Longest wait for the store: a person waits at the prompt, so its names are left out after that.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) fn schedules() -> ArgValueCandidates {
-    candidates(|known| known.configuration.schedules.keys().map(ToString::to_string).collect())
+    candidates(|known| known.configuration().schedules.keys().map(ToString::to_string).collect())
 }
 
 pub(crate) fn accounts() -> ArgValueCandidates {
-    candidates(|known| known.configuration.accounts.keys().map(ToString::to_string).collect())
+    candidates(|known| known.configuration().accounts.keys().map(ToString::to_string).collect())
 }
 
 /// The resources, by name where that is unique and by reference elsewhere; for `override clear` and
@@ -49,7 +45,7 @@ pub(crate) fn resources() -> ArgValueCandidates {
         let only_overridden = words.windows(2).any(of_overrides);
         let target = |one: &Record| OverrideTarget::Resource(one.reference.clone());
         let wanted = known.records.iter().filter(|one| {
-            let overridden = known.overrides.get(&target(one));
+            let overridden = known.in_force.overrides.get(&target(one));
             !only_overridden || overridden.is_some_and(|one| one.ends_at > known.now)
         });
         let name = |one: &Record| match alike[one.name.as_str()] {
@@ -66,16 +62,8 @@ pub(crate) fn times() -> ArgValueCandidates {
     ArgValueCandidates::new(move || times.map(CompletionCandidate::new).into())
 }
 
-/// What is known: a file has neither records nor overrides.
-struct Known {
-    configuration: Arc<Configuration>,
-    overrides: Overrides,
-    records: Vec<Record>,
-    now: Timestamp,
-}
-
 /// Candidates among what is known. A failure is not shown at a prompt; it yields no names.
-fn candidates(names: fn(&Known) -> BTreeSet<String>) -> ArgValueCandidates {
+fn candidates(names: fn(&Names) -> BTreeSet<String>) -> ArgValueCandidates {
     ArgValueCandidates::new(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread();
         let Ok(runtime) = { runtime }.enable_all().build() else {
@@ -89,21 +77,15 @@ fn candidates(names: fn(&Known) -> BTreeSet<String>) -> ArgValueCandidates {
     })
 }
 
-async fn stored() -> anyhow::Result<Known> {
+async fn stored() -> anyhow::Result<Names> {
     let Session { store, now, .. } = Connection::at(data()).open().await?;
-    let InForce { configuration, overrides, .. } = store.in_force().await?;
-    Ok(Known { configuration, overrides, records: all_records(&store).await?, now })
+    Names::read(&store, now).await
 }
 
-fn of_file() -> Option<Known> {
+fn of_file() -> Option<Names> {
     let parsed =
         configuration_file::load(Path::new("offhours.toml"), ListedResources::NeedAccounts);
-    Some(Known {
-        configuration: Arc::new(parsed.ok()?.configuration),
-        overrides: Overrides::default(),
-        records: Vec::new(),
-        now: Timestamp::MIN,
-    })
+    Some(Names::of_file(parsed.ok()?.configuration, Timestamp::MIN))
 }
 
 /// The store's file, if the command line so far or the environment names one.

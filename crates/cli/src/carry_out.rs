@@ -39,15 +39,6 @@ const REHEARSAL_AT_MOST: SignedDuration = SignedDuration::from_hours(13);
 /// How long dispatch may take to pick up what an invocation left over.
 const PICKED_UP_WITHIN: SignedDuration = SignedDuration::from_mins(3);
 
-/// When a command is over for the person who gave it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Until {
-    /// As soon as it is requested.
-    Asked,
-    /// Once the resources themselves show the target state.
-    Seen,
-}
-
 /// A command to stop or start.
 #[derive(Debug, Clone)]
 pub(crate) struct Command {
@@ -57,8 +48,8 @@ pub(crate) struct Command {
     pub target: CommandTarget,
     /// Who gives it, and why; `None` to report what would be sent without sending it.
     pub author: Option<Author>,
-    /// How long to follow it.
-    pub until: Until,
+    /// Whether to follow it until the resources themselves show the target state.
+    pub waits: bool,
     /// Whether it is part of a rehearsal: a stop then hibernates even what has not been rehearsed.
     pub rehearsal: bool,
     /// What a start goes without that hibernated machines had.
@@ -82,7 +73,7 @@ pub(crate) async fn carry_out(
         direction: command.direction,
         at_most: if command.rehearsal { REHEARSAL_AT_MOST } else { WAIT_AT_MOST },
         view,
-        waits: command.until == Until::Seen && !dry_run,
+        waits: command.waits && !dry_run,
         asked: BTreeSet::new(),
         needs_person: false,
         failed: false,

@@ -67,21 +67,13 @@ pub(crate) fn mark_doubles(records: &mut [Record]) {
     }
 }
 
-/// A line on standard error while accounts are asked, if that is a terminal.
-#[derive(Debug)]
-pub(crate) struct Waiting(ProgressBar);
-
-impl Waiting {
-    pub(crate) fn on<'a>(accounts: impl IntoIterator<Item = &'a AccountName>) -> Self {
-        let names: Vec<_> = accounts.into_iter().map(AccountName::as_str).collect();
-        let bar = bars("Nothing was changed.").add(ProgressBar::new_spinner());
-        bar.set_message(format!("asking {}", names.join(", ")));
-        bar.enable_steady_tick(TURN);
-        Self(bar)
-    }
-
-    /// Restores the terminal.
-    pub(crate) fn finish(self) {
-        self.0.finish_and_clear();
-    }
+/// Shows a line on standard error while accounts are asked, if that is a terminal.
+pub(crate) async fn while_asking<T>(accounts: &[AccountName], asked: impl Future<Output = T>) -> T {
+    let names: Vec<_> = accounts.iter().map(AccountName::as_str).collect();
+    let bar = bars("Nothing was changed.").add(ProgressBar::new_spinner());
+    bar.set_message(format!("asking {}", names.join(", ")));
+    bar.enable_steady_tick(TURN);
+    let answer = asked.await;
+    bar.finish_and_clear();
+    answer
 }

@@ -91,7 +91,7 @@ impl View {
         let severity = outcome.event.class().severity;
         // A reason that is repeated was shown already, and `status` and `why` show it, too.
         let is_shown = severity == Severity::Warning || self.all && severity == Severity::Usual;
-        let line = is_shown.then(|| self.line(outcome));
+        let line = is_shown.then(|| self.outcome_line(outcome));
         self.put(line.as_deref(), outcome)?;
         if let (Form::Terminal { under_way, .. }, Subject::Resource { resource, name, .. }) =
             (&mut self.form, &outcome.subject)
@@ -113,9 +113,10 @@ impl View {
                 self.put(Some(&self.digest_line(digest)), &json)
             }
             ServiceEvent::Notice(notice) => {
-                let json = match notice.is_called_off() {
-                    true => EdgeLine::StopCalledOff(notice.clone()),
-                    false => EdgeLine::StopAnnounced(notice.clone()),
+                let json = if notice.is_called_off() {
+                    EdgeLine::StopCalledOff(notice.clone())
+                } else {
+                    EdgeLine::StopAnnounced(notice.clone())
                 };
                 self.put(Some(&self.notice_line(notice)), &json)
             }
@@ -165,39 +166,37 @@ impl View {
     }
 
     /// One line for people: the time, the subject, and what happened.
-    fn line(&self, outcome: &Occurrence) -> String {
-        let when = self.clock(outcome.at);
+    fn line(&self, at: Timestamp, subject: &str, what: &str) -> String {
+        format!("{}  {subject:<NAME_WIDTH$}  {what}", self.clock(at))
+    }
+
+    fn outcome_line(&self, outcome: &Occurrence) -> String {
         let event = output::shortened(&outcome.event.to_string());
         match &outcome.subject {
-            Subject::Resource { name, .. } => format!("{when}  {name:<NAME_WIDTH$}  {event}"),
+            Subject::Resource { name, .. } => self.line(outcome.at, name, &event),
             Subject::Account { account } => {
-                let account = format!("account {account}");
-                format!("{when}  {account:<NAME_WIDTH$}  {event}")
+                self.line(outcome.at, &format!("account {account}"), &event)
             }
         }
     }
 
-    /// Like [`Self::line`], for a schedule's edge.
     fn notice_line(&self, notice: &StopNotice) -> String {
-        let (when, edge) = (self.clock(notice.at), self.clock(notice.edge));
-        let schedule = format!("{}:", notice.schedule);
+        let edge = self.clock(notice.edge);
         let what = if notice.is_called_off() {
             format!("nothing stops {edge} after all")
         } else {
             format!("{} {edge}: {}", notice.counted(), notice.named())
         };
-        format!("{when}  {schedule:<NAME_WIDTH$}  {what}")
+        self.line(notice.at, &format!("{}:", notice.schedule), &what)
     }
 
     fn digest_line(&self, digest: &Digest) -> String {
-        let when = self.clock(digest.at);
-        let schedule = format!("{}:", digest.schedule);
         let took = digest.slowest.as_ref().map(|slowest| {
             let took = length(SignedDuration::from_secs(slowest.seconds));
             format!("; the last, {}, after {took}", slowest.name)
         });
-        let counted = digest.counted();
-        format!("{when}  {schedule:<NAME_WIDTH$}  {counted}{}", took.unwrap_or_default())
+        let what = digest.counted() + &took.unwrap_or_default();
+        self.line(digest.at, &format!("{}:", digest.schedule), &what)
     }
 }
 

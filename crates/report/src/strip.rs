@@ -88,13 +88,7 @@ impl Course {
         let begin = stopped.first().map(|(period, _)| period.from);
         let since = [first, record.first_seen_at, begin].into_iter().flatten().min();
         let since = since.or(record.observed.as_ref().map(|observed| observed.at));
-        let mut end = match record.phase {
-            Phase::Gone { since } => since.min(now),
-            Phase::Settled { .. }
-            | Phase::InFlight { .. }
-            | Phase::Refused { .. }
-            | Phase::Stuck { .. } => now,
-        };
+        let mut end = if let Phase::Gone { since } = record.phase { since.min(now) } else { now };
         let covered = stopped.last().map(|(period, _)| period.until);
         if state.power == Power::Stopped && covered.is_none_or(|covered| covered < end) {
             // A person stopped it, so that history has nothing of it.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anstyle::AnsiColor;
-use domain::configuration::Configuration;
+use domain::{configuration::Configuration, text::one_line};
 use schemars::JsonSchema;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
@@ -151,18 +151,15 @@ const LINE_CHARACTERS: usize = 300;
 
 /// The changes as they are stored with an apply: a line for each table.
 pub(crate) fn stored(changes: &[TableChange]) -> Vec<String> {
-    let mut lines: Vec<_> = changes.iter().take(LINES).map(|one| cut(&one.to_string())).collect();
+    let mut lines: Vec<_> = changes.iter().take(LINES).map(cut).collect();
     if let Some(more) = changes.len().checked_sub(LINES).filter(|more| *more > 0) {
         lines.push(format!("and {more} more"));
     }
     lines
 }
 
-fn cut(line: &str) -> String {
-    match line.char_indices().nth(LINE_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
+fn cut(change: &TableChange) -> String {
+    one_line(&change.to_string(), LINE_CHARACTERS).into_owned()
 }
 
 /// How many tables changed, in words: `1 schedule added, 2 accounts changed`.

@@ -106,12 +106,8 @@ impl MovingStop {
 
     /// Why it could not come back, if it could not.
     pub(crate) fn refused(&self) -> Option<&StopObstacle> {
-        match &self.stop.to {
-            MoveTarget::Refused(obstacle) => Some(obstacle),
-            MoveTarget::Smaller { .. } | MoveTarget::Snapshot { .. } | MoveTarget::Same { .. } => {
-                None
-            }
-        }
+        let MoveTarget::Refused(obstacle) = &self.stop.to else { return None };
+        Some(obstacle)
     }
 
     fn saves(&self, at_least: &str) -> String {

@@ -1,6 +1,6 @@
 //! `offhours apply`: puts a file's configuration into force, after showing what that leads to.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf};
 
 use anyhow::Context as _;
 use domain::{
@@ -719,7 +719,8 @@ fn floor(floor: &Floor) -> String {
 fn list(heading: &str, mut lines: impl Iterator<Item = String>) -> String {
     let mut text = String::new();
     for line in lines.by_ref().take(MANY) {
-        text += &format!("    {}\n", output::shortened(&line));
+        // Writing to a string cannot fail.
+        writeln!(text, "    {}", output::shortened(&line)).ok();
     }
     let more = match lines.count() {
         0 => String::new(),

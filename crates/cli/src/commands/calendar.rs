@@ -37,9 +37,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open().await?;
     let in_force = session.store.in_force().await?;
     let only = args.schedule.as_ref();
-    if let Some(name) = only {
-        check_schedule(name, &in_force.configuration)?;
-    }
+    check_schedule(only, &in_force.configuration)?;
     let records = all_records(&session.store).await?;
     let audience = if args.public { Audience::Public } else { Audience::Operators };
     let calendar = calendar::render(in_force.rules(), &records, only, audience, session.now);

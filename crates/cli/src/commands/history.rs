@@ -106,8 +106,8 @@ async fn find(
         })
         .await?;
     // History may have what is configured no more.
-    if let (0, Some(name)) = (all, &args.schedule) {
-        check_schedule(name, &in_force.configuration)?;
+    if all == 0 {
+        check_schedule(&args.schedule, &in_force.configuration)?;
     }
     let entries: Vec<_> = newest.into_values().collect();
     let unknown = selection.unknown();

@@ -245,16 +245,11 @@ fn rehearsal(
     if !is_example(args) || args.fleet.is_some() {
         return Ok(Vec::new());
     }
-    let mut all = Vec::new();
-    for (at, direction) in EXAMPLE_REHEARSAL {
-        all.push((at.parse::<Timestamp>()?, direction));
-    }
+    let all = EXAMPLE_REHEARSAL.map(|(at, direction)| Ok((at.parse()?, direction)));
+    let all: Vec<(Timestamp, _)> = all.into_iter().collect::<anyhow::Result<_>>()?;
     // All of it, or nothing.
-    let is_shown = |at: Timestamp| at >= from && until.is_none_or(|until| at < until);
-    if !all.iter().all(|(at, _)| is_shown(*at)) {
-        all.clear();
-    }
-    Ok(all)
+    let is_shown = |(at, _): &(Timestamp, _)| *at >= from && until.is_none_or(|until| *at < until);
+    Ok(if all.iter().all(is_shown) { all } else { Vec::new() })
 }
 
 /// The command that the demonstration gives in this direction.

@@ -22,7 +22,7 @@ use crate::{
     Exit,
     ask::confirm,
     author::author,
-    carry_out::{Command, Until, carry_out},
+    carry_out::{Command, carry_out},
     connection::{Session, readable},
     context::Context,
     exit::UsageError,
@@ -101,9 +101,9 @@ async fn run(
     check_had(&records, without)?;
     let author =
         if args.dry_run { None } else { Some(author(&session, args.given.reason.clone()).await?) };
-    let until = if no_wait { Until::Asked } else { Until::Seen };
+    let waits = !no_wait;
     let command =
-        Command { direction, target, author, until, rehearsal: false, without: without.to_vec() };
+        Command { direction, target, author, waits, rehearsal: false, without: without.to_vec() };
     let exit = carry_out(&session, &command, context).await?;
     if context.format == Format::Table && !args.dry_run {
         let named: Vec<_> = records.into_iter().map(|record| record.reference).collect();

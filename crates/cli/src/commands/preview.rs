@@ -5,13 +5,12 @@ mod week;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
-    sync::Arc,
 };
 
 use domain::{
     ScheduleName,
-    configuration::{OverrideTarget, Overrides},
-    decision::{InForce, Rules, coming_edges, judge, observer},
+    configuration::OverrideTarget,
+    decision::{Rules, coming_edges, judge, observer},
     explanation::standing_command,
     membership::Subject,
     order::Order,
@@ -75,9 +74,7 @@ pub async fn run(args: &Args, context: &Context, clock: &Clock) -> anyhow::Resul
         None => in_force(args, context).await?,
     };
     let configuration = &*subject.in_force.configuration;
-    if let Some(name) = &args.schedule {
-        check_schedule(name, configuration)?;
-    }
+    check_schedule(&args.schedule, configuration)?;
     let screen = context.screen(configuration, subject.now);
     screen.remark_on_pauses(&subject.in_force.overrides);
     let from = match &args.at {
@@ -116,9 +113,7 @@ async fn of_file(args: &Args, context: &Context, clock: &Clock) -> anyhow::Resul
     for warning in parsed.advice(now) {
         output::remark(&format!("warning: {warning}\n"));
     }
-    let configuration = Arc::new(parsed.configuration);
-    let in_force = InForce { configuration, overrides: Overrides::default(), since: None };
-    Ok(Names { in_force, records: Vec::new(), now })
+    Ok(Names::of_file(parsed.configuration, now))
 }
 
 async fn in_force(args: &Args, context: &Context) -> anyhow::Result<Names> {

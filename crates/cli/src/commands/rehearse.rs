@@ -18,7 +18,7 @@ use crate::{
     ask::confirm,
     author::{ReasonArgs, author},
     candidates,
-    carry_out::{Command, Until, carry_out},
+    carry_out::{Command, carry_out},
     connection::Session,
     context::Context,
     exit::UsageError,
@@ -166,7 +166,7 @@ async fn follow(
         direction,
         target: CommandTarget::Resources(vec![machine.clone()]),
         author: Some(author.clone()),
-        until: Until::Seen,
+        waits: true,
         rehearsal: true,
         without: Vec::new(),
     };

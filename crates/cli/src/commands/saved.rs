@@ -136,8 +136,8 @@ async fn report(
     output::remarks(&selection.unknown());
     walk.finish(|record| selection.includes_record(record))?;
     let report = collector.report(unreadable);
-    if let (true, Some(name)) = (report.rows.is_empty(), &args.schedule) {
-        check_schedule(name, configuration)?;
+    if report.rows.is_empty() {
+        check_schedule(&args.schedule, configuration)?;
     }
     Ok(report)
 }

@@ -138,15 +138,14 @@ fn configuration(args: &Args) -> anyhow::Result<Configuration> {
     };
     let configuration =
         configuration_file::load(file, ListedResources::NeedAccounts)?.configuration;
-    for (name, account) in &configuration.accounts {
-        match account {
-            Account::Cloud(_) => {}
-            Account::Ssh(_) => output::remark(&format!(
-                "note: {name} is left out: Offhours knows no price of a machine over SSH\n"
-            )),
-        }
+    let accounts = configuration.accounts.iter();
+    let (clouds, others): (Vec<_>, Vec<_>) = accounts.partition(|(_, one)| one.cloud().is_some());
+    for (name, _) in others {
+        output::remark(&format!(
+            "note: {name} is left out: Offhours knows no price of a machine over SSH\n"
+        ));
     }
-    if !configuration.accounts.values().any(|one| one.cloud().is_some()) {
+    if clouds.is_empty() {
         let file = file.display();
         bail_usage!("{file} has no account at a cloud");
     }

@@ -32,7 +32,7 @@ use crate::{
     connection::{Functions, Session, readable},
     context::Context,
     exit::UsageError,
-    listing::{Failure, Waiting, not_listed},
+    listing::{Failure, not_listed, while_asking},
     names::{check_account, check_owner, check_schedule, find},
     output::{self, Format},
     print::Screen,
@@ -165,10 +165,9 @@ async fn refresh(args: &Args, session: &Session) -> anyhow::Result<Vec<Failure>>
     if accounts.is_empty() {
         return Ok(Vec::new());
     }
-    let waiting = Waiting::on(&accounts);
-    let report = session.functions()?.ask(Question::Inventory(accounts)).await;
-    waiting.finish();
-    Ok(not_listed(&report?))
+    let functions = session.functions()?;
+    let asked = functions.ask(Question::Inventory(accounts.clone()));
+    Ok(not_listed(&while_asking(&accounts, asked).await?))
 }
 
 /// Shows the rows that fit the terminal, redrawn until `q` or Ctrl-C. The last picture stays.
@@ -246,9 +245,7 @@ impl<'a> View<'a> {
         now: Timestamp,
     ) -> anyhow::Result<Self> {
         let in_force = store.in_force().await?;
-        if let Some(name) = &args.schedule {
-            check_schedule(name, &in_force.configuration)?;
-        }
+        check_schedule(&args.schedule, &in_force.configuration)?;
         let mut selected = read(args, store, &in_force.configuration, now).await?;
         if let Some(owner) = &args.owner {
             let tag = check_owner(owner, &selected.records, &in_force.configuration)?;

@@ -70,15 +70,10 @@ fn references(contents: &StoreContents, all_listed: bool) -> Vec<Finding> {
 /// Why there is no such resource. `None` if there is one.
 fn unseen(contents: &StoreContents, reference: &ResourceRef) -> Option<&'static str> {
     let record = contents.records.iter().find(|r| r.reference == *reference);
-    match record.map(|record| &record.phase) {
+    match record.map(|record| matches!(record.phase, Phase::Gone { .. })) {
         None => Some("no inventory has seen it"),
-        Some(Phase::Gone { .. }) => Some("it is gone at the provider"),
-        Some(
-            Phase::Settled { .. }
-            | Phase::InFlight { .. }
-            | Phase::Refused { .. }
-            | Phase::Stuck { .. },
-        ) => None,
+        Some(true) => Some("it is gone at the provider"),
+        Some(false) => None,
     }
 }
 

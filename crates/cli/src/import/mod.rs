@@ -270,11 +270,10 @@ fn definition(period: &Item) -> Result<PeriodDefinition, String> {
         periods: vec![definition.clone()],
         ..Definition::default()
     };
-    let messages = |problems: Vec<Problem>| problems.into_iter().map(|problem| problem.message);
-    match Schedule::new(&alone) {
-        Ok(_) => Ok(definition),
-        Err(problems) => Err(messages(problems).collect::<Vec<_>>().join("; ")),
-    }
+    Schedule::new(&alone).map(|_| definition).map_err(|problems| {
+        let messages = problems.into_iter().map(|problem| problem.message);
+        messages.collect::<Vec<_>>().join("; ")
+    })
 }
 
 fn validated(timezone: &str, periods: Vec<PeriodDefinition>) -> Result<Schedule, String> {

@@ -2,11 +2,11 @@
 
 pub(crate) mod history;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use domain::{
     AccountName, ResourceRef, ScheduleName,
-    configuration::Configuration,
+    configuration::{Configuration, Overrides},
     left_behind::is_ghost,
     membership::{Membership, Subject},
     record::{Phase, Record},
@@ -42,6 +42,13 @@ pub(crate) async fn find(
 impl Names {
     pub(crate) fn new(in_force: InForce, records: Vec<Record>, now: Timestamp) -> Self {
         Self { in_force, records, now }
+    }
+
+    /// What a configuration alone has: neither overrides nor records.
+    pub(crate) fn of_file(configuration: Configuration, now: Timestamp) -> Self {
+        let configuration = Arc::new(configuration);
+        let in_force = InForce { configuration, overrides: Overrides::default(), since: None };
+        Self { in_force, records: Vec::new(), now }
     }
 
     pub(crate) async fn read(store: &Store, now: Timestamp) -> anyhow::Result<Self> {
@@ -163,10 +170,11 @@ impl Names {
 
 const LISTED: &str = "`offhours status` lists those that are known";
 
-pub(crate) fn check_schedule(
-    name: &ScheduleName,
+pub(crate) fn check_schedule<'n>(
+    name: impl Into<Option<&'n ScheduleName>>,
     configuration: &Configuration,
 ) -> Result<(), UsageError> {
+    let Some(name) = name.into() else { return Ok(()) };
     let known = configuration.schedules.keys().map(ScheduleName::as_str);
     exists("schedule", name.as_str(), known)
 }
@@ -307,7 +315,8 @@ mod tests {
         }
         let configuration = names.configuration();
         check_schedule(&office, configuration).unwrap();
-        let error = check_schedule(&"ofice".parse().unwrap(), configuration).unwrap_err();
+        let error =
+            check_schedule(&"ofice".parse::<ScheduleName>().unwrap(), configuration).unwrap_err();
         assert_eq!(error.to_string(), "there is no schedule `ofice`; did you mean `office`?");
         let account =
             |name: &str| check_account(&name.parse().unwrap(), configuration.accounts.keys());

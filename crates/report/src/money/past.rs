@@ -60,12 +60,9 @@ impl<'a> Billed<'a> {
         let created_at = record.and_then(|record| record.created_at);
         // Without its creation, a resource is taken to have existed since the month began.
         let since = created_at.map_or(Timestamp::MIN, |at| at.min(self.known_since));
-        let until = record.and_then(|record| match record.phase {
-            Phase::Gone { since } => Some(record.missing_since.unwrap_or(since)),
-            Phase::Settled { .. }
-            | Phase::InFlight { .. }
-            | Phase::Stuck { .. }
-            | Phase::Refused { .. } => None,
+        let until = record.and_then(|record| {
+            let Phase::Gone { since } = record.phase else { return None };
+            Some(record.missing_since.unwrap_or(since))
         });
         let existed = Period { from: since, until: until.unwrap_or(self.now).min(self.now) };
         let months = months(period).into_iter();

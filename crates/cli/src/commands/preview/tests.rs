@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use clap::Parser;
 use domain::{
     configuration::{Configuration, Mode},

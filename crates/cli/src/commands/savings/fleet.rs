@@ -18,7 +18,7 @@ use lifecycle::{Access, Providers, ProvidersError};
 use provider::{Base, Client, DatabasePlans, EndpointError, ProviderError, Reading};
 
 use crate::{
-    listing::{Failure, Waiting},
+    listing::{Failure, while_asking},
     output, remedies,
 };
 
@@ -97,16 +97,14 @@ pub(super) async fn ask(clouds: &Clouds, configuration: &Configuration) -> Answe
     let at_clouds = configuration.accounts.iter();
     let at_clouds = at_clouds.filter(|(_, account)| account.cloud().is_some());
     let accounts: Vec<_> = at_clouds.map(|(name, _)| name.clone()).collect();
-    let waiting = Waiting::on(&accounts);
     let asked = accounts.iter().map(|account| one(clouds, configuration, account));
     let mut answers = Answers::default();
-    for answer in join_all(asked).await {
+    for answer in while_asking(&accounts, join_all(asked)).await {
         match answer {
             Ok(holdings) => answers.holdings.push(holdings),
             Err(failure) => answers.failures.push(failure),
         }
     }
-    waiting.finish();
     answers
 }
 
