@@ -365,9 +365,11 @@ impl State {
                 self.recreated.entry(reference.clone()).or_insert(of);
             }
             let original = self.original(reference.clone());
-            // A machine that was never hibernated may come and go.
+            // A machine that was never hibernated may come and go. A record that is older than its
+            // cloud does not know of it.
             let record = self.records.get(&original);
-            if record.is_none_or(|record| record.hibernation.is_none()) {
+            let is_recorded = record.is_some_and(|record| record.hibernation.is_some());
+            if !is_recorded && !self.disks.contains_key(&original) {
                 continue;
             }
             there.entry(original).or_default().push(state);
