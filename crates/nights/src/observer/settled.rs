@@ -160,7 +160,10 @@ impl State {
         if rules::barred(reference, state, &self.setup) {
             return None;
         }
-        if let Some(difference) = self.until_differs(record, now) {
+        // A list that is not believed shows no tag either, and a person is told of the account.
+        let account = self.accounts.get(reference.account.as_str());
+        let is_doubted = account.is_some_and(|account| account.has_error);
+        if !is_doubted && let Some(difference) = self.until_differs(record, now) {
             return Some(difference);
         }
         let (desired, since) = self.desired(reference, &schedule, rule, now)?;
