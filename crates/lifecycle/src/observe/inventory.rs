@@ -197,7 +197,8 @@ async fn take(
     let mut asked = known.asked;
     covered.note(account, configuration, &unreadable, &records);
     newer.extend(unreadable);
-    let health = match list(context, budget, account, configuration, &records).await {
+    let recorded = Recorded { records: &records, newer: &newer };
+    let health = match list(context, budget, account, configuration, recorded).await {
         Ok((client, mut listed)) => {
             let unread = listed.unread_kinds().map(|(kind, _)| kind).collect();
             taking.read_prices(&client).await;
@@ -420,7 +421,7 @@ async fn list(
     budget: Budget<'_>,
     account: &AccountName,
     configuration: &Configuration,
-    records: &[Record],
+    recorded: Recorded<'_>,
 ) -> Result<(Client, Listed), ObservationError> {
     // A token that was replaced may work as before, for another project.
     context.providers.read_again(account, configuration);
@@ -429,7 +430,7 @@ async fn list(
     let listed = look::list(&client, budget, kinds(account, configuration)).await;
     let listed = listed.map_err(|error| ObservationError::from(&error))?;
     let is_cloud = configuration.accounts[account].cloud().is_some();
-    if is_cloud && Box::pin(all_vanished(&client, budget, records, &listed)).await? {
+    if is_cloud && Box::pin(all_vanished(&client, budget, recorded, &listed)).await? {
         return Err(ObservationError::of(ALL_VANISHED));
     }
     Ok((client, listed))
@@ -471,12 +472,20 @@ fn keep_tags(records: &[Record], looks: &mut [Look]) {
     }
 }
 
+/// What is recorded of an account, with the resources whose records a newer program wrote.
+#[derive(Clone, Copy)]
+struct Recorded<'a> {
+    records: &'a [Record],
+    newer: &'a [ResourceRef],
+}
+
 /// Reports whether an account seems to have lost all of its resources at once: the list shows none
-/// that is recorded, each answers 404, and no snapshot of a hibernated one is there.
+/// that is recorded, each answers 404, and no snapshot of a hibernated one is there, nor of one of
+/// which nothing else is known.
 async fn all_vanished(
     client: &Client,
     budget: Budget<'_>,
-    records: &[Record],
+    Recorded { records, newer }: Recorded<'_>,
     listed: &Listed,
 ) -> Result<bool, ObservationError> {
     let unread: BTreeSet<_> = listed.unread_kinds().map(|(kind, _)| kind).collect();
@@ -485,14 +494,18 @@ async fn all_vanished(
         !matches!(record.phase, Phase::Gone { .. }) && !unread.contains(&record.kind())
     });
     let expected: Vec<_> = expected.collect();
-    if expected.iter().filter_map(|record| record.present()).any(|id| ids.contains(id)) {
+    let newer = newer.iter().map(|one| &one.id).filter(|id| !unread.contains(&id.kind()));
+    let newer: Vec<_> = newer.collect();
+    let mut present = expected.iter().filter_map(|record| record.present()).chain(newer.clone());
+    if present.any(|id| ids.contains(id)) {
         return Ok(false);
     }
     // Without its machine, a hibernated resource is in no list.
     let is_hidden = |record: &&Record| Reads::of(record).sight == Sighted::Always;
     let (hidden, expected): (Vec<_>, Vec<_>) = expected.into_iter().partition(is_hidden);
     // With nothing listed, there is nothing to act on that may be another project's.
-    if expected.is_empty() && (hidden.is_empty() || listed.looks.is_empty()) {
+    let rest = hidden.len() + newer.len();
+    if expected.is_empty() && (rest == 0 || listed.looks.is_empty()) {
         return Ok(false);
     }
     for record in expected {
@@ -500,14 +513,13 @@ async fn all_vanished(
             return Ok(false);
         }
     }
-    if hidden.is_empty() {
+    if rest == 0 {
         return Ok(true);
     }
     let snapshots = look::snapshots(client, budget).await?;
-    let is_lost = |record: &Record| {
-        snapshots.of_machine(&record.reference.id, record.hibernation.as_deref()).is_empty()
-    };
-    Ok(hidden.into_iter().all(is_lost))
+    let hidden = hidden.into_iter().map(|one| (&one.reference.id, one.hibernation.as_deref()));
+    let mut hidden = hidden.chain(newer.into_iter().map(|id| (id, None)));
+    Ok(hidden.all(|(of, hibernation)| snapshots.of_machine(of, hibernation).is_empty()))
 }
 
 /// Returns the resources whose records cannot be read, by their keys.
