@@ -154,7 +154,9 @@ impl State {
         }
         for tag in before.until_tags.iter().filter(|tag| tag.gone_at.is_none()) {
             let stays = |one: &UntilTag| one.text == tag.text && one.seen_at == tag.seen_at;
-            if after.handled.is_some() && !after.until_tags.iter().any(stays) {
+            // The end of an override is no edge for what never had one.
+            let has_edges = before.handled.is_some() && after.handled.is_some();
+            if has_edges && !after.until_tags.iter().any(stays) {
                 wrong = Some(format!("forgets {tag:?} of {reference}"));
             }
         }
