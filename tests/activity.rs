@@ -27,7 +27,7 @@ fn each_command_that_changes_something_is_an_entry() {
                 "override running",
             ),
             (&["override", "clear", "web", "--reason", "over"], "override clear"),
-            (&["stop", "web", "--reason", "loud"], "stop"),
+            (&["stop", "web", "--why", "loud"], "stop"),
             (&["start", "web"], "start"),
             (&["forget", "web", "--anyway", "--yes", "--reason", "trial"], "forget"),
         ];

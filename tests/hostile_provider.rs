@@ -120,7 +120,9 @@ async fn a_body_that_is_too_long_ends_with_an_error_that_says_so() {
 #[tokio::test]
 async fn a_configuration_without_an_end_is_an_error() {
     let terminal = Terminal::with_fleet(ACCOUNTS, "12:00:00").await;
-    let ended = terminal.bare(&["validate", "--config", "/dev/zero"]).await;
-    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
-    assert!(ended.stderr.contains("longer than 4096 KiB"), "{}", ended.stderr);
+    for named in [&["--config", "/dev/zero"][..], &["/dev/zero"]] {
+        let ended = terminal.bare(&[&["validate"], named].concat()).await;
+        assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+        assert!(ended.stderr.contains("longer than 4096 KiB"), "{}", ended.stderr);
+    }
 }
