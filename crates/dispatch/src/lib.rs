@@ -60,6 +60,7 @@ pub struct Withheld {
     pub ahead: usize,
 }
 
+/// Runs one tick; `passed` tries the checks of groups, and returns those that pass.
 pub async fn handle(
     store: &Reader,
     invoke: &impl Invoke,

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::{
-    GroupName,
-    configuration::{Check, Group},
-};
+use domain::{GroupName, configuration::Check};
 use fastrand::Rng;
 use jiff::SignedDuration;
 
@@ -53,8 +50,7 @@ pub(super) fn add(night: &mut Night) {
 
 fn configure(setup: &mut Setup, names: &BTreeSet<GroupName>) {
     for (name, group) in &mut setup.settings.groups {
-        let check = names.contains(name).then(|| check_of(name));
-        *group = Group { check, ..group.clone() };
+        group.check = names.contains(name).then(|| check_of(name));
     }
 }
 

@@ -160,7 +160,7 @@ impl State {
         if rules::barred(reference, state, &self.setup) {
             return None;
         }
-        // A list that is not believed shows no tag either, and a person is told of the account.
+        // A list that is not believed shows no tag either, and its account is reported.
         let account = self.accounts.get(reference.account.as_str());
         let is_doubted = account.is_some_and(|account| account.has_error);
         if !is_doubted && let Some(difference) = self.until_differs(record, now) {
