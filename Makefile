@@ -336,7 +336,8 @@ bench: build $(BENCH_VENV)/installed ## Measure the functions beside their peers
 	@export PATH="$$PWD/$(BUILD_VENV)/bin:$$PATH"; \
 	 $(CARGO) lambda build --release --locked --lambda-dir target/lambda \
 	   $(addprefix --package ,$(FUNCTIONS) domain environment) \
-	   --features environment/lambda,environment/bus --example empty --example evaluations
+	   --features environment/lambda,environment/bus \
+	   --example floor-dispatch --example floor-asking --example evaluations
 	@$(CARGO) build --profile bench --locked --workspace \
 	   --example engine --example seed --bin cloud-simulator
 	@PYTHONPATH=infra:tests $(BENCH_VENV)/bin/python -m bench --rounds $(ROUNDS) \

@@ -1,4 +1,4 @@
-"""`make bench`: measures the functions as shipped, beside an empty one and Python peers."""
+"""`make bench`: measures the functions as shipped, beside their floors and Python peers."""
 
 from __future__ import annotations
 

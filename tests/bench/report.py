@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from . import scaled
 from .figures import (
+    AGAINST_FLOOR,
     BOTO3,
     FLOOR,
     MEASURES,
@@ -13,6 +14,7 @@ from .figures import (
     SUBJECTS,
     Result,
     Target,
+    above_floor,
     cold,
     median,
     percentile,
@@ -25,7 +27,8 @@ WHAT = {
     "poll-status": "ours: a question about one Droplet",
     "stop": "ours: the dry run of a command for one Droplet",
     "start": "ours: the dry run of a command for one Droplet",
-    "empty": "`lambda_runtime` and nothing else, in the same release profile: the floor",
+    "floor-dispatch": "the request of that tick, with the same client, and nothing else",
+    "floor-asking": "the requests about that Droplet, with the same clients, and nothing else",
     "boto3": "Python, boto3: what dispatch does in this tick",
     "boto3, asking": "Python, boto3 and urllib3: what poll-status does for this question",
     "powertools": "the same as `boto3`, with the logger, metrics and event of Powertools",
@@ -64,34 +67,28 @@ def ratios(result: Result) -> str:
     samples = {name: one["samples"] for name, one in result["subjects"].items()}
     rows = []
     for name in OURS:
-        ours, floor, peer = samples[name], samples[FLOOR], samples[BOTO3[name]]
-        rows.append(
-            [
-                name,
-                figure(ratio_of(cold(ours), cold(floor))),
-                figure(ratio_of(ours["cold_cpu_ms"], floor["cold_cpu_ms"])),
-                BOTO3[name],
-                *[
-                    figure(times)
-                    for times in (
-                        ratio_of(cold(peer), cold(ours)),
-                        *(
-                            ratio_of(peer[measure], ours[measure])
-                            for measure in ("warm_p50_ms", "cpu_ms", "memory_mib")
-                        ),
-                    )
-                ],
-            ]
-        )
+        ours, floor, peer = samples[name], samples[FLOOR[name]], samples[BOTO3[name]]
+        of_peer = [
+            ratio_of(cold(peer), cold(ours)),
+            *(
+                ratio_of(peer[measure], ours[measure])
+                for measure in ("warm_p50_ms", "cpu_ms", "memory_mib")
+            ),
+            ratio_of(peer["warm_p50_ms"], floor["warm_p50_ms"]),
+        ]
+        of_floor = [figure(times) for times in above_floor(result, name)]
+        rows.append([name, *of_floor, BOTO3[name], *[figure(times) for times in of_peer]])
+    first, *others = AGAINST_FLOOR
     headings = [
         "function",
-        "cold ÷ empty",
-        "its CPU",
+        f"ours ÷ floor: {first}",
+        *others,
         "peer",
         "peer ÷ ours: cold",
         "warm",
         "CPU",
         "memory",
+        "peer ÷ floor: warm",
     ]
     return table(headings, rows)
 
