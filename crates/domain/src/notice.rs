@@ -52,7 +52,8 @@ impl StopNotice {
     /// Announces that a schedule will stop these resources, or, if there are none, calls that off.
     #[must_use]
     pub fn of(
-        (schedule, rule): (&ScheduleName, &Rule),
+        schedule: &ScheduleName,
+        rule: &Rule,
         edge: Timestamp,
         mut resources: Vec<Named>,
         now: Timestamp,

@@ -200,7 +200,8 @@ impl<T> Page<T> {
         request: &Request,
         number: u32,
         items: Vec<T>,
-        (next, last): (Option<u32>, Option<u32>),
+        next: Option<u32>,
+        last: Option<u32>,
     ) -> Result<Self, ProviderError> {
         if next.is_some_and(|next| next <= number) {
             return Err(request.not_understood("a next page that does not follow"));

@@ -84,7 +84,7 @@ impl Store {
         by: impl Into<Applying>,
         now: Timestamp,
     ) -> Result<Generation, ApplyError> {
-        self.bring_into_force(configuration, (by.into(), None), now).await
+        self.bring_into_force(configuration, by.into(), None, now).await
     }
 
     /// Applies an earlier generation's configuration again, as a generation after `replaces`.
@@ -98,13 +98,14 @@ impl Store {
         let mut configuration = self.configuration(to).await?;
         configuration.take_back_renames(&self.configuration_if_known(replaces).await?);
         configuration.generation = replaces;
-        self.bring_into_force(&configuration, (by.into(), Some(to)), now).await
+        self.bring_into_force(&configuration, by.into(), Some(to), now).await
     }
 
     async fn bring_into_force(
         &self,
         configuration: &Configuration,
-        (applying, repeats): (Applying, Option<Generation>),
+        applying: Applying,
+        repeats: Option<Generation>,
         now: Timestamp,
     ) -> Result<Generation, ApplyError> {
         let replaces = configuration.generation;

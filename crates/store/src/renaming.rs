@@ -51,7 +51,7 @@ impl Store {
             let reference = old.reference.clone();
             let new = new.remove(&reference.id);
             let carried = !newer.contains(&reference.id)
-                && self.carry_over_one((old, new), account, in_force.clone(), now).await?;
+                && self.carry_over_one(old, new, account, in_force.clone(), now).await?;
             if !carried {
                 left.push(reference);
             }
@@ -62,7 +62,8 @@ impl Store {
     /// Carries one record over. Returns whether the old record is gone.
     async fn carry_over_one(
         &self,
-        (old, mut new): (Record, Option<Record>),
+        old: Record,
+        mut new: Option<Record>,
         account: &AccountName,
         mut in_force: InForce,
         now: Timestamp,

@@ -10,26 +10,22 @@ use aws_sdk_dynamodb::{
 
 use crate::{Store, StoreError, failed, item};
 
-/// A table: its name, its partition key and its sort key.
-type Layout<'a> = (&'a String, &'a str, &'a str);
-
 impl Store {
     /// Creates those of the four tables that do not exist.
     pub async fn create_tables(&self) -> Result<(), StoreError> {
         let tables = &self.tables;
-        let layouts: [Layout; 4] = [
-            (&tables.schedules, "generation_key", "name"),
-            (&tables.accounts, "generation_key", "name"),
-            (&tables.resources, "account", "resource"),
-            (&tables.history, "reference", "transition"),
-        ];
-        for layout in layouts {
-            self.create_table(layout).await?;
-        }
-        Ok(())
+        self.create_table(&tables.schedules, "generation_key", "name").await?;
+        self.create_table(&tables.accounts, "generation_key", "name").await?;
+        self.create_table(&tables.resources, "account", "resource").await?;
+        self.create_table(&tables.history, "reference", "transition").await
     }
 
-    async fn create_table(&self, (name, partition, sort): Layout<'_>) -> Result<(), StoreError> {
+    async fn create_table(
+        &self,
+        name: &str,
+        partition: &str,
+        sort: &str,
+    ) -> Result<(), StoreError> {
         let attribute = |name: &str, of_type| {
             AttributeDefinition::builder()
                 .attribute_name(name)
@@ -54,7 +50,7 @@ impl Store {
             .attribute_definitions(string(sort))
             .key_schema(key(partition, KeyType::Hash))
             .key_schema(key(sort, KeyType::Range));
-        if *name == self.tables.resources {
+        if name == self.tables.resources {
             let all = Projection::builder().projection_type(ProjectionType::All);
             let index = GlobalSecondaryIndex::builder()
                 .index_name(item::DUE_INDEX)

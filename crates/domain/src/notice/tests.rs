@@ -127,7 +127,7 @@ fn the_text_has_what_stops_until_when_and_how_to_keep_it() {
         resource: reference(&format!("do-main/droplet/{number}")),
     };
     let (edge, now) = (at("fri 19:00"), at("fri 18:45"));
-    let announce = |resources| StopNotice::of((&office, rule), edge, resources, now);
+    let announce = |resources| StopNotice::of(&office, rule, edge, resources, now);
     assert_eq!(
         announce(vec![named(2), named(1)]).to_string(),
         "office: 2 resources stop Fri 19:00, until Mon 08:00: web-001, web-002; `offhours override \
@@ -143,6 +143,6 @@ fn the_text_has_what_stops_until_when_and_how_to_keep_it() {
         policy.max_extend = "0s".parse().unwrap();
     });
     let rule = &untagged.configuration.schedules[&office];
-    let notice = StopNotice::of((&office, rule), edge, vec![named(1)], now);
+    let notice = StopNotice::of(&office, rule, edge, vec![named(1)], now);
     assert!(notice.to_string().ends_with("keeps all of it running"), "{notice}");
 }

@@ -127,7 +127,8 @@ pub(super) fn by_zone(list: &[Period], own: &TimeZone, holidays: &Holidays) -> V
         let list = list.iter().enumerate();
         let list = list.filter(|(_, period)| *period.zone.as_ref().unwrap_or(own) == zone);
         let list = list.map(|(position, period)| (position, period.clone()));
-        Periods::new(list.unzip(), zone.clone(), holidays.clone())
+        let (positions, list) = list.unzip();
+        Periods::new(positions, list, zone.clone(), holidays.clone())
     };
     zones.into_iter().map(group).collect()
 }
@@ -240,11 +241,7 @@ pub(super) struct Periods {
 }
 
 impl Periods {
-    fn new(
-        (positions, list): (Vec<usize>, Vec<Period>),
-        zone: TimeZone,
-        holidays: Holidays,
-    ) -> Self {
+    fn new(positions: Vec<usize>, list: Vec<Period>, zone: TimeZone, holidays: Holidays) -> Self {
         let windows = || list.iter().filter_map(|period| period.shape.running());
         let follows = |end: i64, begin: i64| (begin - end - MINUTE).rem_euclid(DAY) == 0;
         let has_minute_gaps =

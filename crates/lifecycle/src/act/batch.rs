@@ -66,7 +66,7 @@ impl Batch<'_> {
     ) -> Looks<'c> {
         let listed = records.iter().filter(|one| Reads::of(one).sight != Sighted::Always);
         let ids: BTreeSet<_> = listed.filter_map(Record::present).cloned().collect();
-        Looks::to_act(client, (self.budget, &self.shared), &ids, lists).await
+        Looks::to_act(client, self.budget, &self.shared, &ids, lists).await
     }
 
     /// Reads what the plan needs besides the look, and plans the next step.

@@ -68,7 +68,8 @@ impl Asked {
     /// `wanted` more requests.
     pub(crate) async fn plan(
         &mut self,
-        (context, budget): (Context<'_>, Budget<'_>),
+        context: Context<'_>,
+        budget: Budget<'_>,
         wanted: u64,
         most: u64,
     ) -> u64 {

@@ -51,7 +51,7 @@ pub(crate) async fn report_due(
     let followers = Followers::of(&records, &in_force.configuration);
     for (name, edge) in young {
         let rules = in_force.rules();
-        let ready = ready(context.store, &followers, rules, (&name, edge), now);
+        let ready = ready(context.store, &followers, rules, &name, edge, now);
         let Some(digest) = ready else {
             continue;
         };
@@ -136,7 +136,8 @@ fn ready(
     store: &Store,
     followers: &Followers<'_>,
     rules: Rules<'_>,
-    (name, edge): (&ScheduleName, Edge),
+    name: &ScheduleName,
+    edge: Edge,
     now: Timestamp,
 ) -> Option<Digest> {
     let late = is_at_deadline(rules.configuration, name, edge, now);

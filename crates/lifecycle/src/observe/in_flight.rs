@@ -68,8 +68,13 @@ impl ReportedErrors {
     }
 }
 
-/// A machine's log, and the instant from which it was read; `None` if it was not.
-type ReadLog = (Vec<LoggedAction>, Option<Timestamp>);
+/// A machine's log as far as it was read.
+#[derive(Default)]
+struct ReadLog {
+    actions: Vec<LoggedAction>,
+    /// The instant from which it was read; `None` if it was not.
+    from: Option<Timestamp>,
+}
 
 /// The result of one round of looks at an account's transitions.
 #[derive(Debug, Default)]
@@ -98,7 +103,8 @@ impl AccountFollower<'_> {
         &self,
         mut records: Vec<Record>,
         requests: &ListRequests,
-        (is_busy, room): (bool, u64),
+        is_busy: bool,
+        room: u64,
         invoke: &impl Invoke,
     ) -> Round {
         let now = self.budget.now();
@@ -110,8 +116,8 @@ impl AccountFollower<'_> {
         let (records, left) = fitting(records, room.saturating_sub(cost.others));
         let ids = ids(&records);
         let shared = SharedLists::default();
-        let budget = (self.budget, &shared);
-        let looks = Looks::to_follow(self.client, budget, &ids, requests, is_busy).await;
+        let looks =
+            Looks::to_follow(self.client, self.budget, &shared, &ids, requests, is_busy).await;
         let mut round = Round {
             in_flight: left.len(),
             waiting: left.into_iter().filter_map(|one| one.schedule).collect(),
@@ -163,8 +169,9 @@ impl AccountFollower<'_> {
             }
         };
         match self.log(record, look).await {
-            Ok((log, log_from)) => {
-                let seen = Observation { log: &log, log_from, ..Observation::of(look) };
+            Ok(log) => {
+                let seen =
+                    Observation { log: &log.actions, log_from: log.from, ..Observation::of(look) };
                 follow::follow(record, seen, self.plan_context())
             }
             // Without the log nothing may be concluded from the status alone.
@@ -191,7 +198,7 @@ impl AccountFollower<'_> {
         let log = self.client.actions(&look.resource.id, since).await;
         let log = log.map_err(|error| ObservationError::from(&error))?;
         too_old(self.context.clock.now())?;
-        Ok((log, Some(since)))
+        Ok(ReadLog { actions: log, from: Some(since) })
     }
 
     /// Carries out what following a record led to.

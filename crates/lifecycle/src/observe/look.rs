@@ -144,31 +144,34 @@ impl<'a> Looks<'a> {
     /// Looks before acting: at sized kinds one by one, since a list's rows lack what must be saved.
     pub(crate) async fn to_act(
         client: &'a Client,
-        (budget, shared): (Budget<'a>, &'a SharedLists),
+        budget: Budget<'a>,
+        shared: &'a SharedLists,
         ids: &BTreeSet<ResourceId>,
         requests: &ListRequests,
     ) -> Self {
         let machines = ids.iter().filter(|id| !id.kind().is_sized());
         let kinds = worth_a_list(machines, requests);
-        Self::take(client, (budget, shared), kinds, ids).await
+        Self::take(client, budget, shared, kinds, ids).await
     }
 
     /// Looks while following. If much else is due, even a few resources are read by a list that
     /// takes fewer requests.
     pub(crate) async fn to_follow(
         client: &'a Client,
-        (budget, shared): (Budget<'a>, &'a SharedLists),
+        budget: Budget<'a>,
+        shared: &'a SharedLists,
         ids: &BTreeSet<ResourceId>,
         requests: &ListRequests,
         is_busy: bool,
     ) -> Self {
         let kinds = if lists_pay(ids, is_busy) { worth_a_list(ids, requests) } else { Vec::new() };
-        Self::take(client, (budget, shared), kinds, ids).await
+        Self::take(client, budget, shared, kinds, ids).await
     }
 
     async fn take(
         client: &'a Client,
-        (budget, shared): (Budget<'a>, &'a SharedLists),
+        budget: Budget<'a>,
+        shared: &'a SharedLists,
         kinds: Vec<ResourceKind>,
         ids: &BTreeSet<ResourceId>,
     ) -> Self {

@@ -48,7 +48,7 @@ pub(crate) async fn report_due(
         if hints.iter().any(stops) || any_record(context, rules.configuration, stops).await? {
             continue;
         }
-        let notice = StopNotice::of((&one.schedule, rule), one.edge, Vec::new(), now);
+        let notice = StopNotice::of(&one.schedule, rule, one.edge, Vec::new(), now);
         notices.push((notice, one.turn + 1));
     }
     for ((edge, schedule), resources) in announced(&hints, rules, now) {
@@ -61,7 +61,7 @@ pub(crate) async fn report_due(
         let Some(rule) = in_force.configuration.schedules.get(&schedule) else {
             continue;
         };
-        notices.push((StopNotice::of((&schedule, rule), edge, resources, now), turn));
+        notices.push((StopNotice::of(&schedule, rule, edge, resources, now), turn));
     }
     for (notice, turn) in notices {
         let claim = ReportedEdge {

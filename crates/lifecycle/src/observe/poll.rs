@@ -75,8 +75,7 @@ pub async fn tick(context: Context<'_>, invoke: &impl Invoke) -> Result<Report, 
     watch.look(first, invoke, &mut report).await?;
     let mut followed = report.in_flight;
     if !due.is_empty() {
-        let due = (&due[..], &mut watch.asked);
-        let taken = accounts.take(due, budget, context, invoke, &mut report);
+        let taken = accounts.take(&due, &mut watch.asked, budget, context, invoke, &mut report);
         for (account, error) in taken.await? {
             watch.reported_errors.record(&account, &error);
         }
@@ -349,21 +348,21 @@ impl<'a> Watch<'a> {
         self.is_first = false;
         report.in_flight += left.len();
         self.waiting.extend(left.into_iter().filter_map(|r| r.schedule));
-        let looking = self.clients(looked_at, budget, &backlog, &in_force, report).await;
-        let follow = |(account, client, records, room): Looking| {
+        let asking = self.asking(looked_at, budget, &backlog, &in_force, report).await;
+        let follow = |Asking { account, client, in_flight, room }| {
             let (reported_errors, in_force) = (&self.reported_errors, &in_force);
             let requests = self.accounts.list_requests(&account);
             let others = self.accounts.others(&account);
-            let pace = (backlog.contains_key(&account), room);
+            let is_busy = backlog.contains_key(&account);
             async move {
                 let follower =
                     AccountFollower { context, budget, client: &client, in_force, reported_errors };
-                let round = follower.follow(records, &requests, pace, invoke).await;
+                let round = follower.follow(in_flight, &requests, is_busy, room, invoke).await;
                 (round, rate(&client, context.clock.now(), others).map(|rate| (account, rate)))
             }
         };
         let rounds: Vec<_> =
-            stream::iter(looking).map(follow).buffer_unordered(ACCOUNTS_AT_ONCE).collect().await;
+            stream::iter(asking).map(follow).buffer_unordered(ACCOUNTS_AT_ONCE).collect().await;
         for asked in self.asked.values_mut() {
             asked.note(context.clock.now());
         }
@@ -382,16 +381,16 @@ impl<'a> Watch<'a> {
     }
 
     /// Returns the accounts that may be asked now.
-    async fn clients(
+    async fn asking(
         &mut self,
         in_flight: Vec<Record>,
         budget: Budget<'_>,
         backlog: &BTreeMap<AccountName, u64>,
         in_force: &InForce,
         report: &mut Report,
-    ) -> Vec<Looking> {
+    ) -> Vec<Asking> {
         let context = self.context;
-        let mut clients = Vec::new();
+        let mut asking = Vec::new();
         for (account, records) in by_account(in_flight) {
             let client = context.providers.client(&account, &in_force.configuration);
             match client.await {
@@ -402,7 +401,8 @@ impl<'a> Watch<'a> {
                         self.waiting.extend(schedules);
                     }
                     room => {
-                        clients.push((account, client.sending_at_most(room), records, room));
+                        let client = client.sending_at_most(room);
+                        asking.push(Asking { account, client, in_flight: records, room });
                     }
                 },
                 Err(error) => {
@@ -416,7 +416,7 @@ impl<'a> Watch<'a> {
                 }
             }
         }
-        clients
+        asking
     }
 
     /// Returns how many requests a look may send to an account: as many as its hourly limit regains
@@ -445,9 +445,15 @@ impl<'a> Watch<'a> {
         let share = asked.to_follow(now).saturating_sub(due);
         let most = if is_first { share.max(cost.least()) } else { share };
         let wanted = cost.whole().saturating_mul(LOOKS_IN_A_TICK);
-        asked.plan((self.context, budget), wanted, most).await
+        asked.plan(self.context, budget, wanted, most).await
     }
 }
 
-/// An account, its client, what is in flight in it, and how many requests a look may send.
-type Looking = (AccountName, Client, Vec<Record>, u64);
+/// An account that may be asked now.
+struct Asking {
+    account: AccountName,
+    client: Client,
+    in_flight: Vec<Record>,
+    /// How many requests a look may send.
+    room: u64,
+}

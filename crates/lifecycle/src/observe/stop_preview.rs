@@ -47,13 +47,12 @@ pub async fn preview_stops(
     let mut answers = Vec::new();
     for (name, account) in &configuration.accounts {
         let kinds = moved_kinds(account, configuration);
-        let hibernates = hibernates(context.store, (name, account), configuration).await?;
+        let hibernates = hibernates(context.store, name, account, configuration).await?;
         if kinds.is_empty() && !hibernates {
             continue;
         }
-        let kinds = (kinds.as_slice(), hibernates);
         let answer = if account.may_be_asked(in_force.accounts.get(name)) {
-            of_account((context, budget), name, kinds, configuration).await
+            of_account(context, budget, name, &kinds, hibernates, configuration).await
         } else {
             Err(NOT_ASKED.to_owned())
         };
@@ -80,7 +79,8 @@ fn moved_kinds(account: &Account, configuration: &Configuration) -> Vec<Resource
 /// Reports whether some schedule hibernates machines of an account, or one is hibernated.
 async fn hibernates(
     store: &Store,
-    (name, account): (&AccountName, &Account),
+    name: &AccountName,
+    account: &Account,
     configuration: &Configuration,
 ) -> Result<bool, StoreError> {
     let is_hibernated = |kind: &ResourceKind| {
@@ -105,9 +105,11 @@ struct PreviewedStop<'c> {
 }
 
 async fn of_account(
-    (context, budget): (Context<'_>, Budget<'_>),
+    context: Context<'_>,
+    budget: Budget<'_>,
     account: &AccountName,
-    (kinds, hibernates): (&[ResourceKind], bool),
+    kinds: &[ResourceKind],
+    hibernates: bool,
     configuration: &Configuration,
 ) -> Result<AccountPreview, String> {
     let providers = context.providers;
@@ -138,14 +140,15 @@ async fn of_account(
     }
     // What the token cannot read is not looked at.
     if answer.error.is_none() {
-        let moves = previews_of((context, budget), &client, account, kinds, configuration, failed);
+        let moves = previews_of(context, budget, &client, account, kinds, configuration, failed);
         (answer.moves, answer.error) = moves.await?;
     }
     Ok(answer)
 }
 
 async fn previews_of(
-    (context, budget): (Context<'_>, Budget<'_>),
+    context: Context<'_>,
+    budget: Budget<'_>,
     client: &Client,
     account: &AccountName,
     kinds: &[ResourceKind],

@@ -56,7 +56,7 @@ pub async fn trials(
     let mut trials = Vec::new();
     for (name, account) in accounts {
         let listed = if account.may_be_asked(in_force.accounts.get(name)) {
-            list_with_all((context, budget), name, &configuration).await
+            list_with_all(context, budget, name, &configuration).await
         } else {
             Err(NOT_ASKED.to_owned())
         };
@@ -84,21 +84,22 @@ struct Found {
 /// Lists an account with each of its tokens, all of which have to be accepted. Returns what the one
 /// that only reads shows. A token that poll-status cannot read is not tried.
 async fn list_with_all(
-    asking: (Context<'_>, Budget<'_>),
+    context: Context<'_>,
+    budget: Budget<'_>,
     name: &AccountName,
     configuration: &Configuration,
 ) -> Result<Found, String> {
     let cloud = configuration.accounts.get(name).and_then(Account::cloud);
     if cloud.is_none_or(|cloud| cloud.read_token.is_none()) {
-        return list(asking, Access::Change, name, configuration).await;
+        return list(context, budget, Access::Change, name, configuration).await;
     }
     if cloud.is_some_and(CloudAccount::keeps_token_from_poll_status) {
-        return list(asking, Access::Read, name, configuration).await;
+        return list(context, budget, Access::Read, name, configuration).await;
     }
     let mut found = Found::default();
     let mut failures = Vec::new();
     for (access, key) in [(Access::Change, "token"), (Access::Read, "read_token")] {
-        match list(asking, access, name, configuration).await {
+        match list(context, budget, access, name, configuration).await {
             Ok(listed) => found = listed,
             Err(words) => failures.push(format!("with its {key}: {words}")),
         }
@@ -107,7 +108,8 @@ async fn list_with_all(
 }
 
 async fn list(
-    (context, budget): (Context<'_>, Budget<'_>),
+    context: Context<'_>,
+    budget: Budget<'_>,
     access: Access,
     account: &AccountName,
     configuration: &Configuration,

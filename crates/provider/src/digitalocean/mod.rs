@@ -315,7 +315,7 @@ impl Api {
         // else. A link without a number becomes page 0, which follows no other page.
         let next = next.map(|link| page_number(link).unwrap_or_default());
         let last = last.and_then(page_number);
-        Page::new(&request, number, page.items, (next, last))
+        Page::new(&request, number, page.items, next, last)
     }
 }
 

@@ -184,7 +184,7 @@ impl Api {
         let request = Request::get(format!("{path}{and}per_page={PER_PAGE}&page={number}"));
         let page: schema::Page<T> = self.http.read(&request).await?;
         let schema::Pagination { next_page, last_page } = page.meta.pagination;
-        Page::new(&request, number, page.items, (next_page, last_page))
+        Page::new(&request, number, page.items, next_page, last_page)
     }
 
     fn covers(&self, location: &str) -> bool {

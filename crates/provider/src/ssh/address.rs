@@ -37,7 +37,8 @@ pub(super) enum Connected {
 
 pub(super) async fn connect(
     route: Route<'_>,
-    (host, port): (&Host, u16),
+    host: &Host,
+    port: u16,
     within: Duration,
 ) -> Result<Connected, Failure> {
     let is_resolved = AtomicBool::new(false);
@@ -88,7 +89,7 @@ fn of_kind(kind: ErrorKind) -> Failure {
 /// Checks whether a port is open, as seen from here.
 pub(super) async fn probe(route: Route<'_>, probe: &Endpoint) -> Result<(), Failure> {
     let within = route.login.connect_timeout.get().min(PROBE);
-    connect(route, (&probe.host, probe.port), within).await?;
+    connect(route, &probe.host, probe.port, within).await?;
     Ok(())
 }
 

@@ -49,7 +49,9 @@ pub(super) struct Ended {
 /// Runs one command, which may take no longer than `within`, connection included. The slot is free
 /// again once it has logged in.
 pub(super) async fn run(
-    (route, key, pins): (Route<'_>, &SecretString, &Arc<Pins>),
+    route: Route<'_>,
+    key: &SecretString,
+    pins: &Arc<Pins>,
     login_slot: Option<SemaphorePermit<'_>>,
     command: &RemoteCommand,
     within: Duration,
@@ -59,7 +61,7 @@ pub(super) async fn run(
     let from_now_on = |failure| *late.lock().unwrap_or_else(PoisonError::into_inner) = failure;
     let running = async {
         let login = route.login;
-        let connecting = connect(route, (&login.host, login.port), login.connect_timeout.get());
+        let connecting = connect(route, &login.host, login.port, login.connect_timeout.get());
         let (stream, _cut) = match connecting.await? {
             Connected::ByNetwork(stream) => Cut::when_dropped(stream)?,
             Connected::ByCarrier(stream) => (stream, None),

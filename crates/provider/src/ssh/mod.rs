@@ -296,8 +296,7 @@ impl Api {
 
     async fn run(&self, command: &RemoteCommand, within: Duration) -> Result<Ended, Failure> {
         let login_slot = self.logins.acquire().await.ok();
-        let host = (self.route(), &*self.key, &self.pins);
-        connection::run(host, login_slot, command, within).await
+        connection::run(self.route(), &self.key, &self.pins, login_slot, command, within).await
     }
 
     fn route(&self) -> Route<'_> {

@@ -112,7 +112,8 @@ impl Accounts {
     /// why accounts could not be listed, and adds to what the accounts were asked in this tick.
     pub(crate) async fn take(
         &self,
-        (due, asked): (&[AccountName], &mut BTreeMap<AccountName, Asked>),
+        due: &[AccountName],
+        asked: &mut BTreeMap<AccountName, Asked>,
         budget: Budget<'_>,
         context: Context<'_>,
         invoke: &impl Invoke,

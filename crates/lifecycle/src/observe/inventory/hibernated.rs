@@ -108,7 +108,7 @@ async fn room(inventory: &Inventory<'_>, machines: usize) -> u64 {
     let now = inventory.budget.now();
     let most = asked.to_follow(now).min(asked.left_in_the_hour(now));
     let most = most.max(asked.sent() + sight.for_machines(1));
-    let room = asked.plan((inventory.context, inventory.budget), wanted, most).await;
+    let room = asked.plan(inventory.context, inventory.budget, wanted, most).await;
     inventory.asked.set(Some(asked));
     room
 }

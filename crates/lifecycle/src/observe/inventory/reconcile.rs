@@ -123,7 +123,7 @@ impl Inventory<'_> {
             unlisted.partition(|record| self.unread.contains(&record.kind()));
         tally.health += count_recorded(self.context, self.in_force, unread, report).await;
         let looks = UnlistedLooks::begin(self, &unlisted, &machines).await;
-        let written = self.write_all(compared, (unlisted, &looks), invoke, &mut tally);
+        let written = self.write_all(compared, unlisted, &looks, invoke, &mut tally);
         let whole = written.await;
         report.outcomes.append(&mut tally.outcomes);
         if let Some(event) = tally.held() {
@@ -143,7 +143,8 @@ impl Inventory<'_> {
     async fn write_all(
         &self,
         mut compared: Vec<Compared>,
-        (unlisted, looks): (Vec<Record>, &UnlistedLooks<'_>),
+        unlisted: Vec<Record>,
+        looks: &UnlistedLooks<'_>,
         invoke: &impl Invoke,
         tally: &mut Tally,
     ) -> bool {
