@@ -29,7 +29,8 @@ use crate::{
 /// was interrupted.
 pub(crate) async fn follow(
     running: impl Future<Output = anyhow::Result<()>>,
-    (view, news): (&mut View, &mut mpsc::UnboundedReceiver<ServiceEvent>),
+    view: &mut View,
+    news: &mut mpsc::UnboundedReceiver<ServiceEvent>,
     mut interrupt: Pin<&mut impl Future<Output = io::Result<()>>>,
 ) -> anyhow::Result<bool> {
     tokio::pin!(running);
@@ -65,7 +66,8 @@ pub(crate) fn show_rest(
 /// returns whether the service may run. Refuses a configuration that would leave
 /// stopped resources behind: `offhours apply` asks what becomes of those.
 pub(crate) async fn put_into_force(
-    (command, asked): (&str, Option<&Context>),
+    command: &str,
+    asked: Option<&Context>,
     store: &Store,
     wanted: Option<Configuration>,
     now: Timestamp,

@@ -221,7 +221,7 @@ impl Charges {
         let prices = &prices.hetzner;
         let location = life.location.as_deref().unwrap_or_default();
         self.by_the_hour(life, period, |interval| {
-            let price = prices.of_server((interval.size, location), interval.from);
+            let price = prices.of_server(interval.size, location, interval.from);
             let price = price.expect("a price list has a price for every server type");
             (interval.size.to_owned(), price)
         });

@@ -169,7 +169,8 @@ impl HetznerPrices {
     /// put a server where its type is not sold: it then pays the highest of the type's prices.
     pub(crate) fn of_server(
         &self,
-        (server_type, location): (&str, &str),
+        server_type: &str,
+        location: &str,
         created: Timestamp,
     ) -> Option<Price> {
         let dearest = || {
@@ -268,7 +269,7 @@ mod tests {
     fn only_an_old_server_keeps_its_price() {
         let prices = Prices::default().hetzner;
         let monthly = |created: &str| {
-            let price = prices.of_server(("cx23", "nbg1"), created.parse().unwrap());
+            let price = prices.of_server("cx23", "nbg1", created.parse().unwrap());
             price.unwrap().monthly.to_string()
         };
         assert_eq!(monthly("2026-06-14T23:59:59Z"), "3.99");

@@ -186,9 +186,10 @@ impl Service {
         let (in_force, now) = (self.store.in_force().await?, self.now());
         let zone = shared_zone(&in_force.configuration).cloned().unwrap_or(TimeZone::UTC);
         let render = |input: &page::Input<'_>| page::render(input, audience);
-        let (period, time) = (Period::month_of(now), (&zone, now));
-        let (page, _) =
-            publish::overview::show(&self.store, &in_force, None, period, time, render).await?;
+        let period = Period::month_of(now);
+        let shown =
+            publish::overview::show(&self.store, &in_force, None, period, &zone, now, render);
+        let (page, _) = shown.await?;
         Ok(page)
     }
 

@@ -52,7 +52,7 @@ enum Command {
 fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
         Command::Run { count, from, jobs, shorten, keep } => {
-            run::many(from, count, jobs, (shorten, &keep))
+            run::many(from, count, jobs, shorten, &keep)
         }
         Command::Replay { night, reads } => replay(&night, reads),
     }

@@ -173,7 +173,9 @@ pub(crate) struct Account {
 impl Observer {
     pub(crate) fn new(
         time: Time,
-        (simulator, machines, addresses): (Simulator, Machines, Addresses),
+        simulator: Simulator,
+        machines: Machines,
+        addresses: Addresses,
         trace: Trace,
     ) -> Self {
         let now = time.now();

@@ -132,8 +132,13 @@ impl<'n> Simulation<'n> {
         let simulator = Simulator::new(&fleet, std::sync::Arc::new(move || now.now()));
         let machines = Machines::new(&night.machines);
         let addresses = Addresses::default();
-        let actual = (simulator.clone(), machines.clone(), addresses.clone());
-        let observer = Observer::new(time.clone(), actual, trace.clone());
+        let observer = Observer::new(
+            time.clone(),
+            simulator.clone(),
+            machines.clone(),
+            addresses.clone(),
+            trace.clone(),
+        );
         let faults = Faults::default();
         let engine = Engine::new(time.clone(), faults.clone(), observer.clone())?;
         let tokens = TokenVault::default();
@@ -885,7 +890,7 @@ impl<'n> Simulation<'n> {
             observer.changed();
             let present = desk.head_and_overrides().await.map_err(|error| error.to_string())?;
             let known = present.overrides.pauses().find(|one| one.scope == pause.scope);
-            write_pause(&desk, &pause, known, (Action::paused(&pause), now)).await
+            write_pause(&desk, &pause, known, Action::paused(&pause), now).await
         });
     }
 
@@ -901,7 +906,7 @@ impl<'n> Simulation<'n> {
             };
             faults.count("a person ends a pause");
             let ended = Pause { ends_at: now, ..standing.clone() };
-            write_pause(&desk, &ended, Some(standing), (Action::Resumed { scope }, now)).await
+            write_pause(&desk, &ended, Some(standing), Action::Resumed { scope }, now).await
         });
     }
 }
@@ -911,7 +916,8 @@ async fn write_pause(
     desk: &Store,
     pause: &Pause,
     replaces: Option<&Pause>,
-    (action, now): (Action, Timestamp),
+    action: Action,
+    now: Timestamp,
 ) -> Result<(), String> {
     let done = Author::from(&*pause.by).does(action, now);
     let written = desk.replace_pause(pause, replaces, &done).await;

@@ -50,7 +50,8 @@ pub fn many(
     from: u64,
     count: u64,
     jobs: Option<usize>,
-    (shortened, keep): (usize, &Path),
+    shortened: usize,
+    keep: &Path,
 ) -> anyhow::Result<ExitCode> {
     let jobs = jobs.or_else(|| thread::available_parallelism().ok().map(Into::into));
     let progress = ProgressBar::new(count).with_style(ProgressStyle::with_template(

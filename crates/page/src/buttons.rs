@@ -18,20 +18,21 @@ const UNTIL: &str = "next-edge";
 
 pub(crate) fn of_schedule(facts: &Facts<'_>, schedule: &ScheduleName) -> Markup {
     let target = OverrideTarget::Schedule(schedule.clone());
-    forms(facts, &target, ("schedule", schedule.as_str()), UNTIL)
+    forms(facts, &target, "schedule", schedule.as_str(), UNTIL)
 }
 
 pub(crate) fn of_machine(facts: &Facts<'_>, machine: &Machine<'_>) -> Markup {
     let view = &machine.view;
     let target = OverrideTarget::Resource(view.resource.clone());
     let until = if view.schedule.is_some() { UNTIL } else { "2h" };
-    forms(facts, &target, ("resource", &view.resource.to_string()), until)
+    forms(facts, &target, "resource", &view.resource.to_string(), until)
 }
 
 fn forms(
     facts: &Facts<'_>,
     target: &OverrideTarget,
-    (kind, name): (&str, &str),
+    kind: &str,
+    name: &str,
     until: &str,
 ) -> Markup {
     let Input { in_force, now, .. } = facts.input;

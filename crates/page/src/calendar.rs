@@ -268,7 +268,8 @@ mod tests {
     fn shown(
         configuration: &Configuration,
         overrides: &[Override],
-        (only, audience): (Option<&str>, Audience),
+        only: Option<&str>,
+        audience: Audience,
         now: &str,
     ) -> String {
         let overrides: Overrides = overrides.iter().cloned().collect();
@@ -279,7 +280,7 @@ mod tests {
     }
 
     fn all(configuration: &Configuration, overrides: &[Override], now: &str) -> String {
-        shown(configuration, overrides, (None, Audience::Operators), now)
+        shown(configuration, overrides, None, Audience::Operators, now)
     }
 
     /// The values of a property, unfolded, in their order.
@@ -396,9 +397,9 @@ mod tests {
             of_server("2026-06-15T09:00:00Z", "2026-06-17T09:00:00Z"),
         ];
         let of = |name| {
-            let chosen = (Some(name), Audience::Operators);
-            let mut found =
-                values(&shown(&both, &overrides, chosen, "2026-06-15T17:00:00Z"), "SUMMARY:");
+            let now = "2026-06-15T17:00:00Z";
+            let calendar = shown(&both, &overrides, Some(name), Audience::Operators, now);
+            let mut found = values(&calendar, "SUMMARY:");
             found.sort();
             found.dedup();
             found
@@ -413,8 +414,8 @@ mod tests {
             of_office(Desired::Stopped, "2026-06-15T16:30:00Z", "2026-06-15T19:00:00Z"),
             of_server("2026-06-15T09:00:00Z", "2026-06-17T09:00:00Z"),
         ];
-        let chosen = (None, Audience::Public);
-        let calendar = shown(&office(&[]), &overrides, chosen, "2026-06-15T17:00:00Z");
+        let now = "2026-06-15T17:00:00Z";
+        let calendar = shown(&office(&[]), &overrides, None, Audience::Public, now);
         assert!(calendar.contains("office: stopped (override)"), "{calendar}");
         for secret in ["ada", "board", "server", "web"] {
             assert!(!calendar.contains(secret), "{secret}: {calendar}");

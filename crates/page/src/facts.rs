@@ -186,17 +186,17 @@ impl<'a> Facts<'a> {
     }
 
     /// The strip of a schedule and of all that follows it.
-    pub(crate) fn strip(&self, (name, rule): (&ScheduleName, &Rule), period: Period) -> Strip<'a> {
+    pub(crate) fn strip(&self, name: &ScheduleName, rule: &Rule, period: Period) -> Strip<'a> {
         let courses = &self.input.past.courses;
         let following = self.following(name);
         let courses = following.iter().filter_map(|one| courses.get(&one.record.reference));
         let courses: Vec<_> = courses.collect();
         let rules = self.input.in_force.rules();
-        Strip::of_schedule((name, &rule.schedule), rules, &courses, period, self.input.now)
+        Strip::of_schedule(name, &rule.schedule, rules, &courses, period, self.input.now)
     }
 
     /// What a schedule desires now, until when, and by what or whom.
-    pub(crate) fn schedule_sentence(&self, (name, rule): (&ScheduleName, &Rule)) -> String {
+    pub(crate) fn schedule_sentence(&self, name: &ScheduleName, rule: &Rule) -> String {
         let now = self.input.now;
         let target = OverrideTarget::Schedule(name.clone());
         let overrides = &self.input.in_force.overrides;
@@ -248,7 +248,7 @@ impl<'a> Facts<'a> {
     /// Why a resource is in its state, in the lines of `offhours why`.
     pub(crate) fn answer(&self, machine: &Machine<'_>) -> Vec<String> {
         let Input { in_force, zone, now, .. } = self.input;
-        let answer = Answer::of(machine.record, &machine.view, in_force, (zone, now));
+        let answer = Answer::of(machine.record, &machine.view, in_force, zone, now);
         if self.is_public() {
             let needs = machine.view.needs_person().map(|_| "It needs attention.".to_owned());
             return needs.into_iter().chain(answer.next_line()).collect();

@@ -24,7 +24,7 @@ pub(crate) fn document(facts: &Facts<'_>) -> String {
         let off =
             |one: &&&crate::facts::Machine<'_>| one.view.power == domain::resource::Power::Stopped;
         let off = following.iter().filter(off).count();
-        let sentence = plain(&facts.schedule_sentence((name, rule)));
+        let sentence = plain(&facts.schedule_sentence(name, rule));
         writeln!(text, "| {name} | {sentence} | {off} of {} |", following.len()).ok();
     }
     let needing: Vec<_> =

@@ -6,7 +6,7 @@ use domain::{
     resource::Power,
     schedule::{Desired, desired_or_any},
 };
-use jiff::{SignedDuration, Timestamp, ToSpan as _, civil::Date};
+use jiff::{SignedDuration, Span, Timestamp, ToSpan as _, civil::Date};
 use maud::{Markup, html};
 use report::{
     count,
@@ -29,7 +29,7 @@ pub(crate) fn section(facts: &Facts<'_>) -> Markup {
         section aria-labelledby="schedules" {
             h2 id="schedules" { "What runs, and until when" }
             (legend())
-            @for one in facts.schedules() { (schedule(facts, one)) }
+            @for (name, rule) in facts.schedules() { (schedule(facts, name, rule)) }
             @if !unscheduled.is_empty() {
                 details class="schedule" {
                     summary {
@@ -53,12 +53,11 @@ fn legend() -> Markup {
     }
 }
 
-fn schedule(facts: &Facts<'_>, one: (&ScheduleName, &Rule)) -> Markup {
-    let (name, _) = one;
+fn schedule(facts: &Facts<'_>, name: &ScheduleName, rule: &Rule) -> Markup {
     let (now, period) = (facts.input.now, around(facts.input.now));
-    let strip = facts.strip(one, period);
+    let strip = facts.strip(name, rule, period);
     let following = facts.following(name);
-    let sentence = facts.schedule_sentence(one);
+    let sentence = facts.schedule_sentence(name, rule);
     let off = following.iter().filter(|one| one.view.power == Power::Stopped).count();
     let counted = match following.len() {
         0 => "Nothing follows it.".to_owned(),
@@ -80,7 +79,7 @@ fn schedule(facts: &Facts<'_>, one: (&ScheduleName, &Rule)) -> Markup {
             }
             details class="more" {
                 summary { "Week and month of " (name) }
-                (calendar(facts, one))
+                (calendar(facts, name, rule))
             }
         }
     }
@@ -149,7 +148,7 @@ fn in_words(ran: Ran) -> String {
 }
 
 /// The days of this week, and of the month that the money is about.
-fn calendar(facts: &Facts<'_>, one: (&ScheduleName, &Rule)) -> Markup {
+fn calendar(facts: &Facts<'_>, name: &ScheduleName, rule: &Rule) -> Markup {
     let zone = facts.input.zone;
     let today = facts.input.now.to_zoned(zone.clone()).date();
     let past = facts.input.past.by_resource.period;
@@ -157,27 +156,29 @@ fn calendar(facts: &Facts<'_>, one: (&ScheduleName, &Rule)) -> Markup {
     let first = if past.until >= facts.input.now { today.first_of_month() } else { first };
     let back = i64::from(today.weekday().to_monday_zero_offset()).days();
     let monday = today.checked_sub(back).unwrap_or(today);
-    let until = |date: Date, span: jiff::Span| date.checked_add(span).unwrap_or(date);
     html! {
-        (picture(facts, one, "This week", (monday, until(monday, 7.days()))))
-        (picture(facts, one, &first.strftime("%B %Y").to_string(), (first, until(first, 1.month()))))
+        (picture(facts, name, rule, "This week", monday, 7.days()))
+        (picture(facts, name, rule, &first.strftime("%B %Y").to_string(), first, 1.month()))
     }
 }
 
 /// Days below each other.
 fn picture(
     facts: &Facts<'_>,
-    (name, rule): (&ScheduleName, &Rule),
+    name: &ScheduleName,
+    rule: &Rule,
     heading: &str,
-    (from, until): (Date, Date),
+    from: Date,
+    span: Span,
 ) -> Markup {
     let zone = facts.input.zone;
     let midnight =
         |date: Date| date.to_zoned(zone.clone()).map_or(Timestamp::UNIX_EPOCH, |at| at.timestamp());
+    let until = from.checked_add(span).unwrap_or(from);
     let period = Period { from: midnight(from), until: midnight(until) };
     let days: Vec<_> = days(period, zone)
         .into_iter()
-        .map(|(date, day)| (date, facts.strip((name, rule), day)))
+        .map(|(date, day)| (date, facts.strip(name, rule, day)))
         .collect();
     let drawn: Vec<_> = days.iter().map(|(_, strip)| strip.clone()).collect();
     let text = format!("{heading} of {name}: a row for each day, from midnight to midnight");

@@ -47,7 +47,7 @@ pub struct Published {
 pub async fn handle(store: &Reader, bucket: &Bucket, now: Timestamp) -> Result<Published, Error> {
     let in_force = store.in_force().await?;
     let zone = shared_zone(&in_force.configuration).cloned().unwrap_or(TimeZone::UTC);
-    let shown = overview::show(store, &in_force, None, month(now), (&zone, now), |input| {
+    let shown = overview::show(store, &in_force, None, month(now), &zone, now, |input| {
         let hours_off = hours_in_words(input.past.by_resource.off_hours);
         (objects(input), page::headline(input), hours_off)
     });

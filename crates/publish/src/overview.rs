@@ -20,7 +20,8 @@ pub async fn show<R>(
     in_force: &InForce,
     owner: Option<&str>,
     period: Period,
-    (zone, now): (&TimeZone, Timestamp),
+    zone: &TimeZone,
+    now: Timestamp,
     render: impl FnOnce(&Input<'_>) -> R,
 ) -> Result<(R, usize), Error> {
     let accounts = store.account_states().await?;
@@ -37,7 +38,7 @@ pub async fn show<R>(
     let configuration = &in_force.configuration;
     let tag = configuration.settings.owner_tag.as_deref().unwrap_or_default();
     records.retain(|one| owner.is_none() || one.tag_value(tag) == owner);
-    let mut past = PastCollector::new(period, configuration, &prices, &accounts, (zone, now));
+    let mut past = PastCollector::new(period, configuration, &prices, &accounts, zone, now);
     let mut walk = Walk::new(&records, |reference, entries, record| {
         // Whose a forgotten resource was is not known.
         if owner.is_none() || record.is_some() {

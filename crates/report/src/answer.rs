@@ -39,7 +39,8 @@ impl<'a> Answer<'a> {
         record: &'a Record,
         view: &'a ResourceView,
         in_force: &'a InForce,
-        (zone, now): (&'a TimeZone, Timestamp),
+        zone: &'a TimeZone,
+        now: Timestamp,
     ) -> Self {
         let rules = in_force.rules();
         let verdict = judge(record, Subject::recorded(record), rules, now);
@@ -63,7 +64,7 @@ impl<'a> Answer<'a> {
     #[must_use]
     pub fn wait_line(&self, others: &[Record]) -> Option<String> {
         let order = Order::of(others, self.rules);
-        let wait = wait_in_words(self.record, &order, (self.zone, self.now))?;
+        let wait = wait_in_words(self.record, &order, self.zone, self.now)?;
         Some(format!("It {wait}."))
     }
 

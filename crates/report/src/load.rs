@@ -84,7 +84,7 @@ pub fn overloads<'a>(
         times.sort_unstable();
         times.dedup();
         let overloads = times.into_iter().filter_map(|(from, until, starts_only)| {
-            let (requests, resources) = load((from, until), starts_only, &members, limit.lists);
+            let (requests, resources) = load(from, until, starts_only, &members, limit.lists);
             let carried = carried(per_hour, limit.lists, until.duration_since(from));
             let is_hibernated = |(_, method): &&_| *method == StopMethod::Hibernate;
             (requests > carried).then(|| Overload {
@@ -106,7 +106,8 @@ pub fn overloads<'a>(
 
 /// Returns how many requests the stops and starts within a time take, and the resources concerned.
 fn load(
-    (from, until): (Timestamp, Timestamp),
+    from: Timestamp,
+    until: Timestamp,
     starts_only: bool,
     members: &[Member],
     lists: Option<&ListRequests>,

@@ -118,7 +118,8 @@ impl<'a> PastCollector<'a> {
         configuration: &'a Configuration,
         prices: &'a BTreeMap<AccountName, PriceList>,
         states: &BTreeMap<AccountName, AccountState>,
-        (zone, now): (&TimeZone, Timestamp),
+        zone: &TimeZone,
+        now: Timestamp,
     ) -> Self {
         let saved = |by| {
             let mut collector = SavedCollector::new(period, now, configuration, prices);

@@ -53,7 +53,8 @@ pub fn problems(
     record: &Record,
     verdict: &Verdict,
     in_force: &InForce,
-    (zone, now): (&TimeZone, Timestamp),
+    zone: &TimeZone,
+    now: Timestamp,
 ) -> Vec<Problem> {
     let rules = in_force.rules();
     let left = left_behind(record, rules, now);

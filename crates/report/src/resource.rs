@@ -116,7 +116,7 @@ impl ResourceView {
             let until = stands_until(command, verdict.membership.schedule(), zone, now);
             format!("{done} by {} {until}", command.by)
         });
-        let remarks = remarks(record, hibernation.as_ref(), &verdict, rules, (zone, now));
+        let remarks = remarks(record, hibernation.as_ref(), &verdict, rules, zone, now);
         let policy = verdict.membership.policy(rules.configuration);
         let state = State::of(record);
         let overdue = judged_overdue(record, &verdict, rules, in_force.since, now);
@@ -143,7 +143,7 @@ impl ResourceView {
             manual,
             saved: record.saved.clone(),
             overdue_since: overdue.map(|overdue| overdue.since),
-            problems: problems(record, &verdict, in_force, (zone, now)),
+            problems: problems(record, &verdict, in_force, zone, now),
             last_error: record.last_error.as_ref().map(Reason::to_string),
             remark: in_one(by_hand.into_iter().chain(remarks)),
             hibernation,
@@ -235,7 +235,8 @@ fn because(verdict: &Verdict, configuration: &Configuration) -> String {
 pub fn wait_in_words(
     record: &Record,
     order: &Order<'_>,
-    (zone, now): (&TimeZone, Timestamp),
+    zone: &TimeZone,
+    now: Timestamp,
 ) -> Option<String> {
     let wait = order.wait_now(record, now)?;
     let until = short(wait.until, zone, now);
@@ -266,7 +267,8 @@ fn remarks(
     hibernation: Option<&Hibernated>,
     verdict: &Verdict,
     rules: Rules<'_>,
-    (zone, now): (&TimeZone, Timestamp),
+    zone: &TimeZone,
+    now: Timestamp,
 ) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Decision::Leave(reason @ (LeaveReason::Excluded(_) | LeaveReason::Gone)) =

@@ -109,7 +109,8 @@ impl<'a> Strip<'a> {
     /// What a schedule desires, and how many of the resources that follow it ran.
     #[must_use]
     pub fn of_schedule(
-        (name, schedule): (&ScheduleName, &Schedule),
+        name: &ScheduleName,
+        schedule: &Schedule,
         rules: Rules<'a>,
         courses: &[&Course],
         period: Period,

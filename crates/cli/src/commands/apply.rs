@@ -128,15 +128,16 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         configuration: parsed.configuration,
         repeats: None,
     };
-    put_into_force(proposed, &args.options, (&session, context)).await
+    put_into_force(proposed, &args.options, &session, context).await
 }
 
 pub(super) async fn put_into_force(
     proposed: ProposedConfiguration,
     options: &Options,
-    (session, context): (&Session, &Context),
+    session: &Session,
+    context: &Context,
 ) -> anyhow::Result<Exit> {
-    let mut plan = Plan::make((session, context), proposed).await?;
+    let mut plan = Plan::make(session, context, proposed).await?;
     if plan.changes_nothing() {
         return plan.nothing_to_do(context.format);
     }
@@ -225,7 +226,8 @@ pub(super) struct Plan {
 
 impl Plan {
     async fn make(
-        (session, context): (&Session, &Context),
+        session: &Session,
+        context: &Context,
         mut proposed: ProposedConfiguration,
     ) -> anyhow::Result<Self> {
         let store = &session.store;

@@ -57,7 +57,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let in_force = store.in_force().await?;
     let screen = context.screen(&*in_force.configuration, now);
     let period = args.range.period(&screen)?;
-    let found = find(args, &store, (&in_force, period), now).await?;
+    let found = find(args, &store, &in_force, period, now).await?;
     let period = time_range::shown(period, &screen.zone);
     screen.rows(&found.entries, &format!("No stop or start ended {period}."))?;
     output::remarks(&found.unknown);
@@ -81,7 +81,8 @@ struct SearchResult {
 async fn find(
     args: &Args,
     store: &Store,
-    (in_force, period): (&InForce, Period),
+    in_force: &InForce,
+    period: Period,
     now: Timestamp,
 ) -> anyhow::Result<SearchResult> {
     let records = match args.resources.as_slice() {
@@ -248,7 +249,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         let zone = shared_zone(&in_force.configuration).unwrap();
         let now = at("17 12:00");
         let period = args.range.period(&Screen::plain(zone, now))?;
-        find(&args, &store, (&in_force, period), now).await
+        find(&args, &store, &in_force, period, now).await
     }
 
     #[track_caller]

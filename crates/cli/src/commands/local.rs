@@ -157,8 +157,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         None => Local::start(options, sender).await?,
     };
     let asked = args.config.is_some().then_some(context);
-    let by = ("offhours local", asked);
-    if !put_into_force(by, local.store(), configuration, local.now()).await? {
+    if !put_into_force("offhours local", asked, local.store(), configuration, local.now()).await? {
         output::remark("Nothing was started.\n");
         return Ok(Exit::Failed);
     }
@@ -193,7 +192,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let mut interrupted = false;
     for (at, direction) in rehearsal(args, local.now(), until)? {
         let running = local.run(Some(at));
-        interrupted = follow(running, (&mut view, &mut news), interrupt.as_mut()).await?;
+        interrupted = follow(running, &mut view, &mut news, interrupt.as_mut()).await?;
         if interrupted {
             break;
         }
@@ -201,7 +200,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         command.await?;
     }
     if !interrupted {
-        interrupted = follow(local.run(until), (&mut view, &mut news), interrupt).await?;
+        interrupted = follow(local.run(until), &mut view, &mut news, interrupt).await?;
     }
     if interrupted {
         view.interrupted();

@@ -87,8 +87,8 @@ pub async fn run(args: &Args, context: &Context, clock: &Clock) -> anyhow::Resul
         }
         let chosen = configuration.schedules.iter();
         let chosen = chosen.filter(|(name, _)| is_chosen(args, Some(name)));
-        for (number, one) in chosen.enumerate() {
-            let drawn = week::draw(one, subject.in_force.rules(), from, &screen)?;
+        for (number, (name, rule)) in chosen.enumerate() {
+            let drawn = week::draw(name, rule, subject.in_force.rules(), from, &screen)?;
             let space = if number == 0 { "" } else { "\n" };
             output::print(&format!("{space}{drawn}"))?;
         }

@@ -76,7 +76,7 @@ async fn shown(
         check_owner(owner, &all_records(&store).await?, &in_force.configuration)?;
     }
     let shown =
-        publish::overview::show(&store, &in_force, owner, period, (&screen.zone, now), render);
+        publish::overview::show(&store, &in_force, owner, period, &screen.zone, now, render);
     let (page, unreadable) = shown.await?;
     report_unreadable(unreadable);
     Ok(page)

@@ -69,8 +69,8 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let floor = settings::floor()?;
     let options = Options { clouds, data: Some(data), from: None, speed: None, floor };
     let local = Local::start(options, sender).await?;
-    let by = ("offhours serve", Some(context));
-    if !put_into_force(by, local.store(), configuration, local.now()).await? {
+    let asked = Some(context);
+    if !put_into_force("offhours serve", asked, local.store(), configuration, local.now()).await? {
         output::remark("Nothing was started.\n");
         return Ok(Exit::Failed);
     }
@@ -93,7 +93,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
             () = feed_watchdog(&local) => Ok(()),
         }
     };
-    let interrupted = follow(running, (&mut view, &mut news), stop_signal).await?;
+    let interrupted = follow(running, &mut view, &mut news, stop_signal).await?;
     notify(&[NotifyState::Stopping]);
     if interrupted && !local.end(PATIENCE).await {
         output::remark(

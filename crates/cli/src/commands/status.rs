@@ -146,9 +146,9 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let functions = functions.as_ref();
     if let Some(seconds) = args.watch {
         let every = Duration::from_secs(seconds);
-        return watch((args, context), &session, functions, every).await;
+        return watch(args, context, &session, functions, every).await;
     }
-    let view = View::of((args, context), &session.store, functions, session.now).await?;
+    let view = View::of(args, context, &session.store, functions, session.now).await?;
     view.show()?;
     failures.iter().for_each(Failure::print);
     Ok(if failures.is_empty() { view.exit() } else { Exit::Failed })
@@ -172,7 +172,8 @@ async fn refresh(args: &Args, session: &Session) -> anyhow::Result<Vec<Failure>>
 
 /// Shows the rows that fit the terminal, redrawn until `q` or Ctrl-C. The last picture stays.
 async fn watch(
-    (args, context): (&Args, &Context),
+    args: &Args,
+    context: &Context,
     session: &Session,
     functions: Option<&Functions>,
     every: Duration,
@@ -191,7 +192,7 @@ async fn watch(
                 session.pause(every).await;
                 now = session.read_clock().await?;
             }
-            View::of((args, context), &session.store, functions, now).await
+            View::of(args, context, &session.store, functions, now).await
         };
         tokio::pin!(next);
         loop {
@@ -239,7 +240,8 @@ impl<'a> View<'a> {
     /// # Errors
     /// A usage error for a name that does not exist.
     async fn of(
-        (args, context): (&'a Args, &Context),
+        args: &'a Args,
+        context: &Context,
         store: &Store,
         functions: Option<&Functions>,
         now: Timestamp,
@@ -265,7 +267,7 @@ impl<'a> View<'a> {
         let others = store.in_order_with(&selected.records, &view.in_force).await?;
         let order = Order::of(&others, view.in_force.rules());
         let row = |one| {
-            let wait = wait_in_words(one, &order, (zone, now));
+            let wait = wait_in_words(one, &order, zone, now);
             ResourceView::of(one, &view.in_force, zone, now).waiting(wait)
         };
         let mut rows: Vec<_> = selected.records.iter().map(row).collect();

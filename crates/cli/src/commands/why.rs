@@ -117,7 +117,7 @@ pub struct Why {
 impl Why {
     fn of(record: &Record, others: &[Record], in_force: &InForce, screen: &Screen) -> Self {
         let view = ResourceView::of(record, in_force, &screen.zone, screen.now);
-        let answer = Answer::of(record, &view, in_force, (&screen.zone, screen.now));
+        let answer = Answer::of(record, &view, in_force, &screen.zone, screen.now);
         let mut lines = answer.lines();
         // After how it is.
         lines.splice(1..1, answer.wait_line(others));

@@ -17,7 +17,8 @@ pub(super) type Listings<'t> = BTreeMap<Selector, Vec<(ScheduleName, Field<'t>)>
 pub(super) fn read<'t>(
     schedule: Option<&ScheduleName>,
     table: &Field<'t>,
-    (accounts, listed): (&Accounts, ListedResources),
+    accounts: &Accounts,
+    listed: ListedResources,
     listings: &mut Listings<'t>,
 ) -> BTreeSet<Selector> {
     let mut resources = BTreeSet::new();

@@ -33,7 +33,7 @@ pub(super) fn read(
             continue;
         }
         let timing = timing(&field, &defaults);
-        let resources = resources::read(name.as_ref(), &field, (accounts, listed), &mut listings);
+        let resources = resources::read(name.as_ref(), &field, accounts, listed, &mut listings);
         let policy = policy(&field);
         if let (Some(name), Some((schedule, places))) = (name, timing) {
             let place = |(part, Place { path, start })| {

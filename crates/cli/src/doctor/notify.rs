@@ -30,17 +30,12 @@ pub(crate) async fn check(
             return Finding::problem(Check::Notify, found, remedy).of(target);
         }
         let left = waiting.values().filter(|event| event.target == *target).count();
-        let found = format!(
-            "has accepted nothing since {since}: {error}; {} for a day at most",
-            count_waiting(left)
-        );
+        let left = count(left, "event");
+        let found =
+            format!("has accepted nothing since {since}: {error}; tried for a day at most: {left}");
         let remedy = format!("`offhours notify test {target}` tries it");
         Finding::problem(Check::Notify, found, remedy).of(target)
     });
     let ok = format!("{} of events accept what is sent", count(targets.len(), "target"));
     Ok(or_ok(findings.collect(), Check::Notify, ok))
-}
-
-fn count_waiting(events: usize) -> String {
-    format!("{} {}", count(events, "event"), if events == 1 { "waits" } else { "wait" })
 }

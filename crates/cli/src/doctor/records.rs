@@ -20,7 +20,7 @@ pub(crate) fn check(contents: &StoreContents, zone: &TimeZone, now: Timestamp) -
         }
         let verdict = judge(record, Subject::recorded(record), rules, now);
         let state = State::of(record).words;
-        let found = problems(record, &verdict, in_force, (zone, now)).into_iter();
+        let found = problems(record, &verdict, in_force, zone, now).into_iter();
         findings.extend(found.map(|problem| {
             let found = format!("{state}: {}", problem.what);
             let finding = if problem.needs_person {

@@ -278,7 +278,7 @@ impl When {
             Said::At(at) => Some(at),
             Said::Away(length) if asked.is_past() => now.checked_sub(length.duration()).ok(),
             Said::Away(length) | Said::Ahead(length) => now.checked_add(length.duration()).ok(),
-            Said::Clock(time) => nearest_day(asked, now, (0, towards), |days| {
+            Said::Clock(time) => nearest_day(asked, now, 0, towards, |days| {
                 time.on(today.checked_add(days.days()).ok()?, asked, zone)
             }),
             Said::On(Day::Weekday(weekday), Some(time)) => {
@@ -288,7 +288,7 @@ impl When {
                 } else {
                     i32::from(today.weekday().until(weekday))
                 };
-                nearest_day(asked, now, (first, 7 * towards), |days| {
+                nearest_day(asked, now, first, 7 * towards, |days| {
                     time.on(today.checked_add(days.days()).ok()?, asked, zone)
                 })
             }
@@ -313,7 +313,8 @@ impl When {
 fn nearest_day(
     asked: Asked,
     now: Timestamp,
-    (first, away): (i32, i32),
+    first: i32,
+    away: i32,
     on: impl Fn(i32) -> Option<Timestamp>,
 ) -> Option<Timestamp> {
     (0..3).find_map(|times| on(first + times * away).filter(|at| asked.has(*at, now)))

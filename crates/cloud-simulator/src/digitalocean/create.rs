@@ -102,7 +102,7 @@ pub(super) fn create_droplet(call: &mut Call<'_>) -> Result<Answer> {
         json!("create"),
         takes,
         move |account, timeline, action| {
-            end(account, timeline, (id, action), fails);
+            end(account, timeline, id, action, fails);
         },
     );
     let droplet = call.droplet_json(&call.account.droplets[&id]);
@@ -169,7 +169,7 @@ fn snapshot_of<'a>(
 }
 
 /// Ends the creation of a Droplet: it is on, or it is gone because there was no room for it.
-fn end(account: &mut Account, timeline: &mut Timeline, (id, action): (u64, u64), fails: bool) {
+fn end(account: &mut Account, timeline: &mut Timeline, id: u64, action: u64, fails: bool) {
     if fails {
         account.fail_action(action);
         let snapshot = account.droplets.get(&id).and_then(|droplet| droplet.guest.made_from);

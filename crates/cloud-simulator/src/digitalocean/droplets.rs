@@ -136,13 +136,13 @@ pub(crate) fn begin(
     }
     let kind = json!(order.kind);
     let end = move |account: &mut Account, timeline: &mut Timeline, action| {
-        end(account, timeline, (id, action), order);
+        end(account, timeline, id, action, order);
     };
     Ok(account.run_action(timeline, ("droplet", id), kind, takes, end))
 }
 
 /// Completes an action. What it did to the power shows a little later.
-fn end(account: &mut Account, timeline: &mut Timeline, (id, action): (u64, u64), order: Order) {
+fn end(account: &mut Account, timeline: &mut Timeline, id: u64, action: u64, order: Order) {
     use ActionKind::{PowerCycle, PowerOff, PowerOn, Reboot};
     let Some(droplet) = account.droplets.get_mut(&id) else {
         return;
@@ -156,7 +156,7 @@ fn end(account: &mut Account, timeline: &mut Timeline, (id, action): (u64, u64),
         (ActionKind::DisableBackups, ..) => {
             droplet.has.remove(&Extra::Backups);
         }
-        (ActionKind::Snapshot, name, _) => snapshots::end(account, timeline, (id, action), name),
+        (ActionKind::Snapshot, name, _) => snapshots::end(account, timeline, id, action, name),
         (ActionKind::Resize, _, Some(_)) if droplet.resize_failures > 0 => {
             droplet.resize_failures -= 1;
             account.fail_action(action);

@@ -23,7 +23,8 @@ const NEVER: SignedDuration = SignedDuration::from_hours(100 * 365 * 24);
 pub(super) fn end(
     account: &mut Account,
     timeline: &mut Timeline,
-    (of, action): (u64, u64),
+    of: u64,
+    action: u64,
     name: Option<String>,
 ) {
     let Some(droplet) = account.droplet(of) else {

@@ -93,7 +93,7 @@ pub(super) fn create_server(call: &mut Call<'_>) -> Result<Answer> {
     timeline.after(account.index, takes, move |account, timeline| {
         account.finish_action(timeline, action);
         account.lock(id, None);
-        end_creation(account, timeline, id, (action, next), fails);
+        end_creation(account, timeline, id, action, next, fails);
     });
     let next: Result<Vec<_>> = next.into_iter().map(|id| action_json(call, id)).collect();
     let body = json!({
@@ -307,7 +307,8 @@ fn end_creation(
     account: &mut Account,
     timeline: &mut Timeline,
     id: u64,
-    (action, next): (u64, Option<u64>),
+    action: u64,
+    next: Option<u64>,
     fails: bool,
 ) {
     if fails {

@@ -142,13 +142,13 @@ pub(crate) fn begin(
     account.images.insert(id, image);
     let (on, kind) = (("server", server), json!("create_image"));
     let action = account.run_action(timeline, on, kind, takes, move |account, timeline, action| {
-        end(account, timeline, (server, action), id);
+        end(account, timeline, server, action, id);
     });
     Ok((id, action))
 }
 
 /// Ends the creation of an image: it is complete, or it has failed.
-fn end(account: &mut Account, timeline: &Timeline, (server, action): (u64, u64), image: u64) {
+fn end(account: &mut Account, timeline: &Timeline, server: u64, action: u64, image: u64) {
     let mut fails = false;
     if let Some(server) = account.servers.get_mut(&server) {
         fails = server.snapshot_failures > 0;

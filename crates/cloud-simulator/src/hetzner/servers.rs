@@ -162,7 +162,7 @@ pub(crate) fn change_type(
     let takes = server.change_type;
     let (on, kind) = (("server", id), json!("change_server_type"));
     Ok(account.run_action(timeline, on, kind, takes, move |account, timeline, action| {
-        end_change(account, timeline, (id, action), name, disk);
+        end_change(account, timeline, id, action, name, disk);
     }))
 }
 
@@ -170,7 +170,8 @@ pub(crate) fn change_type(
 fn end_change(
     account: &mut Account,
     timeline: &mut Timeline,
-    (id, action): (u64, u64),
+    id: u64,
+    action: u64,
     server_type: String,
     disk: Option<u64>,
 ) {

@@ -34,7 +34,7 @@ pub(super) fn turns(definition: &Definition, from: Timestamp, until: Timestamp) 
         first.series(jiff::Span::new().days(1)).take_while(move |day| *day <= last)
     };
     let mut all = match (&definition.start, &definition.stop) {
-        (Some(start), Some(stop)) => of_cron(definition, &zone, days(40), (start, stop)),
+        (Some(start), Some(stop)) => of_cron(definition, &zone, days(40), start, stop),
         // A window that reaches into the time begins a day earlier at most.
         _ => of_periods(definition, &zone, days(2)),
     };
@@ -52,7 +52,8 @@ fn of_cron<'d>(
     definition: &Definition,
     zone: &TimeZone,
     days: impl Iterator<Item = Date>,
-    (start, stop): (&'d str, &'d str),
+    start: &'d str,
+    stop: &'d str,
 ) -> Vec<Turn> {
     let fields = |expression: &'d str| expression.split_whitespace().collect::<Vec<_>>();
     let [start, stop] = [start, stop].map(fields);

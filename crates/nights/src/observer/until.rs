@@ -80,7 +80,9 @@ fn latest_end(rule: &Rule, seen_at: Timestamp) -> Option<Timestamp> {
 /// Returns the override that a value makes which was first seen at an instant.
 fn overriding(
     reference: &ResourceRef,
-    (text, seen_at, gone_at): (&str, Timestamp, Option<Timestamp>),
+    text: &str,
+    seen_at: Timestamp,
+    gone_at: Option<Timestamp>,
     rule: &Rule,
 ) -> Option<Override> {
     let end = end(text, seen_at, rule.schedule.timezone())?;
@@ -100,7 +102,7 @@ fn overriding(
 pub(super) fn recorded(record: &Record, rule: &Rule) -> Vec<Override> {
     let tags = record.until_tags.iter().filter_map(|tag| {
         let UntilTag { text, seen_at, gone_at } = tag;
-        overriding(&record.reference, (text, *seen_at, *gone_at), rule)
+        overriding(&record.reference, text, *seen_at, *gone_at, rule)
     });
     let mut overrides: Vec<_> = tags.filter(|one| one.set_at < one.ends_at).collect();
     overrides.sort_by_key(|one| std::cmp::Reverse(one.ends_at));
@@ -187,7 +189,7 @@ impl State {
             let known =
                 record.until_tags.iter().find(|tag| tag.text == **text && tag.gone_at.is_none());
             let seen_at = known.map_or(one.came_at, |tag| tag.seen_at);
-            let one_made = overriding(resource, (text, seen_at, None), rule);
+            let one_made = overriding(resource, text, seen_at, None, rule);
             one.went_at.is_none()
                 && now.duration_since(one.came_at) > settled
                 && one_made.is_some_and(|made| made.ends_at > now + settled)

@@ -183,8 +183,8 @@ impl Fleet {
         let zone = TimeZone::UTC;
         let period = Period::month_of(now);
         let configuration = &self.in_force.configuration;
-        let time = (&zone, now);
-        let mut past = PastCollector::new(period, configuration, &prices, &self.accounts, time);
+        let mut past =
+            PastCollector::new(period, configuration, &prices, &self.accounts, &zone, now);
         let mut walk = Walk::new(&self.records, |reference, entries, record| {
             past.count(reference, entries, record);
         });

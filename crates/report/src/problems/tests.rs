@@ -29,7 +29,7 @@ fn before(minutes: i64) -> Timestamp {
 fn found_at(record: &Record, configuration: &str, now: Timestamp) -> Vec<Problem> {
     let in_force = in_force(configuration);
     let verdict = judge(record, Subject::recorded(record), in_force.rules(), now);
-    problems(record, &verdict, &in_force, (&TimeZone::UTC, now))
+    problems(record, &verdict, &in_force, &TimeZone::UTC, now)
 }
 
 fn found(record: &Record) -> Vec<Problem> {

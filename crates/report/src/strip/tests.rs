@@ -18,7 +18,7 @@ fn drawn(overrides: &[Override], courses: &[&Course], from: &str, until: &str) -
     let rules = in_force.rules();
     let schedule = &rules.configuration.schedules[&office()].schedule;
     let period = Period { from: monday(from), until: monday(until) };
-    let strip = Strip::of_schedule((&office(), schedule), rules, courses, period, noon());
+    let strip = Strip::of_schedule(&office(), schedule, rules, courses, period, noon());
     lines(&strip)
 }
 
@@ -94,7 +94,7 @@ fn holidays_are_those_of_the_days_it_touches() {
         until: monday("20:00:00") + SignedDuration::from_hours(24),
     };
     let now = monday("21:00:00");
-    let strip = Strip::of_schedule((&office(), schedule), in_force.rules(), &[], period, now);
+    let strip = Strip::of_schedule(&office(), schedule, in_force.rules(), &[], period, now);
     assert_eq!(lines(&strip), ["20:00-20:00 stopped", "holiday 2026-11-24"]);
     assert_eq!(strip.holidays[0].1.from, "2026-11-24T00:00:00Z".parse().unwrap());
 }
@@ -209,7 +209,7 @@ fn pauses_are_those_of_all_that_a_strip_shows() {
     let (rules, web) = (in_force.rules(), web());
     let period = Period { from: monday("10:00:00"), until: monday("18:00:00") };
     let schedule = &rules.configuration.schedules[&office()].schedule;
-    let of_schedule = Strip::of_schedule((&office(), schedule), rules, &[], period, noon());
+    let of_schedule = Strip::of_schedule(&office(), schedule, rules, &[], period, noon());
     assert_eq!(lines(&of_schedule)[1..], ["10:00-11:00 everything", "17:00-18:00 schedule office"]);
     let of_resource = Strip::of_resource(&web, rules, None, period, noon());
     assert_eq!(

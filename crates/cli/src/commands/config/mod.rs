@@ -71,7 +71,7 @@ async fn roll_back(args: &RollbackArgs, context: &Context) -> anyhow::Result<Exi
         warnings: Vec::new(),
         repeats: Some(entry.generation),
     };
-    apply::put_into_force(proposed, &args.options, (&session, context)).await
+    apply::put_into_force(proposed, &args.options, &session, context).await
 }
 
 /// A generation, as seen from the one in force.

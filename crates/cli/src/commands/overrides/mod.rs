@@ -210,7 +210,7 @@ pub(super) async fn set(
         Some(_) => planned(session.present()).await?,
         None => (selected, changes),
     };
-    finish(&session, &selected, &changes, (&request.author, args.dry_run), context).await
+    finish(&session, &selected, &changes, &request.author, args.dry_run, context).await
 }
 
 async fn extend(args: &ExtendArgs, context: &Context) -> anyhow::Result<Exit> {
@@ -226,7 +226,7 @@ async fn extend(args: &ExtendArgs, context: &Context) -> anyhow::Result<Exit> {
     {
         anyhow::bail!("nothing was extended");
     }
-    finish(&session, &selected, &changes, (&author, args.change.dry_run), context).await
+    finish(&session, &selected, &changes, &author, args.change.dry_run, context).await
 }
 
 async fn clear(args: &ClearArgs, context: &Context) -> anyhow::Result<Exit> {
@@ -235,7 +235,7 @@ async fn clear(args: &ClearArgs, context: &Context) -> anyhow::Result<Exit> {
     let (selected, active) = meant(names, &args.targets)?;
     let author = author(&session, args.change.given.reason.clone()).await?;
     let changes = cleared(&active, &selected, session.now);
-    finish(&session, &selected, &changes, (&author, args.change.dry_run), context).await
+    finish(&session, &selected, &changes, &author, args.change.dry_run, context).await
 }
 
 async fn list(context: &Context) -> anyhow::Result<Exit> {
@@ -276,7 +276,8 @@ async fn finish(
     session: &Session,
     selected: &Selected,
     changes: &[Change],
-    (author, dry_run): (&Author, bool),
+    author: &Author,
+    dry_run: bool,
     context: &Context,
 ) -> anyhow::Result<Exit> {
     let at = session.present();

@@ -16,7 +16,8 @@ use crate::{
 };
 
 pub(super) fn draw(
-    (name, rule): (&ScheduleName, &Rule),
+    name: &ScheduleName,
+    rule: &Rule,
     rules: Rules<'_>,
     at: Timestamp,
     screen: &Screen,
@@ -32,7 +33,7 @@ pub(super) fn draw(
     let screen = Screen { zone: zone.clone(), ..screen.clone() };
     let mut picture = Picture::new(&screen, Before::Desired, 16, Time::midnight());
     for (date, day) in days(week, zone) {
-        let strip = Strip::of_schedule((name, schedule), rules, &[], day, screen.now);
+        let strip = Strip::of_schedule(name, schedule, rules, &[], day, screen.now);
         let holiday = if strip.holidays.is_empty() { "" } else { "  holiday" };
         let is_changed = changes.iter().any(|change| change.day() == date);
         let remark = format!("{holiday}{}", if is_changed { "  *" } else { "" });
@@ -71,8 +72,8 @@ mod tests {
         let text = format!("[schedules.office]\n{schedule}");
         let parsed = configuration_file::parse(&text, "FILE").expect("the file is in order");
         let configuration = &parsed.configuration;
-        let one = configuration.schedules.iter().next().expect("a schedule");
-        draw(one, Rules { configuration, overrides }, at, screen).expect("a week")
+        let (name, rule) = configuration.schedules.iter().next().expect("a schedule");
+        draw(name, rule, Rules { configuration, overrides }, at, screen).expect("a week")
     }
 
     const OFFICE: &str = r#"

@@ -38,7 +38,7 @@ pub(super) async fn draw(view: &View<'_>, store: &Store) -> anyhow::Result<Strin
         picture.finish()
     };
     let since = Period { until: now, ..period };
-    let shown = overview::show(store, &view.in_force, None, since, (zone, now), draw);
+    let shown = overview::show(store, &view.in_force, None, since, zone, now, draw);
     let (day, unreadable) = shown.await?;
     report_unreadable(unreadable);
     Ok(day)

@@ -29,7 +29,7 @@ fn args(arguments: &[&str]) -> Args {
 /// The rows that these arguments ask for.
 async fn rows(store: &Store, arguments: &[&str]) -> anyhow::Result<Vec<ResourceView>> {
     let args = args(arguments);
-    Ok(View::of((&args, &Context::plain()), store, None, now()).await?.rows)
+    Ok(View::of(&args, &Context::plain(), store, None, now()).await?.rows)
 }
 
 async fn names(store: &Store, arguments: &[&str]) -> Vec<String> {
@@ -46,7 +46,7 @@ async fn refusal(store: &Store, arguments: &[&str]) -> String {
 /// The tables that people read, without blanks at the ends of lines.
 async fn tables(store: &Store, arguments: &[&str], width: Option<u16>) -> String {
     let args = args(arguments);
-    let mut view = View::of((&args, &Context::plain()), store, None, now()).await.unwrap();
+    let mut view = View::of(&args, &Context::plain(), store, None, now()).await.unwrap();
     view.screen.style = Style { colours: false, width };
     let mut text = view.table(&view.rows);
     let accounts = view.account_rows();
@@ -186,7 +186,7 @@ async fn a_token_that_fails_needs_a_person_though_no_resource_does() {
     let store = full_store().await;
     let exit = async |arguments: &[&str]| {
         let args = args(arguments);
-        let view = View::of((&args, &Context::plain()), &store, None, now()).await.unwrap();
+        let view = View::of(&args, &Context::plain(), &store, None, now()).await.unwrap();
         (view.exit(), view.in_a_line())
     };
     let (code, answer) = exit(&["--account", "hz-eu"]).await;
@@ -202,7 +202,7 @@ async fn a_token_that_fails_needs_a_person_though_no_resource_does() {
     assert_eq!(exit(&["--account", "old"]).await.0, Exit::Done);
     assert_eq!(exit(&["--accounts"]).await.0, Exit::NeedsPerson);
     let args = args(&["--accounts", "--needs-person"]);
-    let view = View::of((&args, &Context::plain()), &store, None, now()).await.unwrap();
+    let view = View::of(&args, &Context::plain(), &store, None, now()).await.unwrap();
     let named = view.account_rows().into_iter().map(|row| row.account);
     assert!(named.eq(["hz-eu".parse().unwrap()]));
 }
@@ -211,7 +211,7 @@ async fn a_token_that_fails_needs_a_person_though_no_resource_does() {
 async fn what_needs_a_person_comes_first_and_is_red_where_there_are_colours() {
     let store = overdue_store().await;
     let arguments = args(&[]);
-    let mut view = View::of((&arguments, &Context::plain()), &store, None, now()).await.unwrap();
+    let mut view = View::of(&arguments, &Context::plain(), &store, None, now()).await.unwrap();
     view.screen.style = Style { colours: true, width: None };
     let red = |text: String| {
         let red = text.lines().filter(|line| line.contains("\u{1b}[91m"));
@@ -254,7 +254,7 @@ async fn programs_read_a_row_of_json_with_these_fields() {
     fits(&rows);
     insta::assert_snapshot!(serde_json::to_string_pretty(&rows).unwrap());
     let args = args(&["--accounts"]);
-    let view = View::of((&args, &Context::plain()), &store, None, now()).await.unwrap();
+    let view = View::of(&args, &Context::plain(), &store, None, now()).await.unwrap();
     fits(&view.account_rows());
     insta::assert_snapshot!(serde_json::to_string_pretty(&view.account_rows()).unwrap());
 }
@@ -390,7 +390,7 @@ async fn many_records_are_shown_in_one_table_and_all_of_them() {
 async fn a_picture_has_as_many_lines_as_the_terminal() {
     let store = full_store().await;
     let args = args(&["--watch"]);
-    let view = View::of((&args, &Context::plain()), &store, None, now()).await.unwrap();
+    let view = View::of(&args, &Context::plain(), &store, None, now()).await.unwrap();
     let every = Duration::from_secs(5);
     let mut top = 0;
     let frame = view.frame(12, &mut top, every);
