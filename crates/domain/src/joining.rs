@@ -203,6 +203,11 @@ mod tests {
             let decision = world.decide(&back, "tue 10:00");
             assert!(matches!(decision, Decision::Act(due) if due.direction == Direction::Start));
         }
+        let starting = office_droplet().having_handled("mon 19:30", Desired::Running);
+        let starting = starting
+            .in_flight_towards(Direction::Start, "mon 19:30")
+            .observed(Power::Running, "mon 19:31");
+        assert_eq!(back(&world, starting.clone()).handled, starting.handled);
         let running = back(&world, handled.settled(Power::Running));
         assert_eq!(running.handled, None);
         let decision = world.decide(&running, "tue 10:00");

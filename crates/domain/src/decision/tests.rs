@@ -338,10 +338,9 @@ fn a_watch_out_asks_as_soon_as_it_has_seen_the_wrong_end() {
     let watching = |power| {
         let mut record = office_droplet()
             .having_handled("tue 08:00", RUNNING)
-            .in_flight_towards(START, "tue 08:00");
+            .in_flight_towards(START, "tue 08:00")
+            .observed(power, "tue 08:02");
         record.opposite = Some(Opposite { until: at("tue 08:10"), may_become: None });
-        record.observed =
-            Some(crate::record::Observed { power, size: None, busy: None, at: at("tue 08:02") });
         record
     };
     let decision = world().decide(&watching(Power::Stopped), "tue 08:03");

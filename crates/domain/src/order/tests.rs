@@ -126,9 +126,16 @@ fn observe_mode_neither_waits_nor_is_waited_for() {
 fn neither_a_command_nor_what_was_begun_before_waits() {
     let shop = shop();
     let db = stopped(3, "db");
-    let commanded = stopped(1, "web").commanded("tue 07:00", Desired::Running);
-    let records = [commanded, db.clone()];
-    assert_eq!(wait(&shop, &records, "tue 07:00"), None);
+    let commanded = |at| stopped(1, "web").commanded(at, Desired::Running);
+    waits(
+        &shop,
+        &[stopped(1, "web"), db.clone()],
+        "tue 08:01",
+        "db (not started yet)",
+        "tue 08:30",
+    );
+    assert_eq!(wait(&shop, &[commanded("tue 08:01"), db.clone()], "tue 08:01"), None);
+    let records = [commanded("tue 07:00"), db.clone()];
     let Decision::Act(due) = shop.judge(&records[0], "tue 07:00").decision else {
         panic!("a command is due");
     };

@@ -16,7 +16,10 @@ use crate::{
     decision::{Decision, Rules, Verdict, due_at, judge},
     fixtures::configuration,
     membership::Subject,
-    record::{Cause, Direction, EdgeKey, Handled, ManualCommand, Phase, Rank, Record, Transition},
+    record::{
+        Cause, Direction, EdgeKey, Handled, ManualCommand, Observed, Phase, Rank, Record,
+        Transition,
+    },
     reference::{ResourceRef, ScheduleName},
     resource::{Cluster, MachineFacts, MachineSize, Power, Resource, Size},
     schedule::{Desired, Schedule},
@@ -211,6 +214,11 @@ impl Record {
 
     pub(crate) fn settled(mut self, at: Power) -> Self {
         self.phase = Phase::Settled { at };
+        self
+    }
+
+    pub(crate) fn observed(mut self, power: Power, when: &str) -> Self {
+        self.observed = Some(Observed { power, size: None, busy: None, at: at(when) });
         self
     }
 
