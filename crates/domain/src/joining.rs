@@ -162,6 +162,30 @@ mod tests {
     }
 
     #[test]
+    fn what_moves_to_another_schedule_is_not_late_for_what_that_wanted_before() {
+        let world = world();
+        let mut record = office_droplet().having_handled("mon 08:00", Desired::Running);
+        (record.joined_at, record.opted_in) = (Some(at("mon 07:00")), true);
+        for (schedule, joined_at) in [("office", "mon 07:00"), ("elsewhere", "tue 10:00")] {
+            record.schedule = Some(schedule.parse().unwrap());
+            let verdict =
+                judge(&record, Subject::recorded(&record), world.rules(), at("tue 10:00"));
+            assert!(!record.note_joining(&verdict, at("tue 10:00")));
+            assert_eq!(record.joined_at, Some(at(joined_at)), "from {schedule}");
+            assert!(record.handled.is_some());
+        }
+    }
+
+    #[test]
+    fn a_command_that_a_later_edge_has_superseded_is_over_when_its_resource_joins_anew() {
+        let record = office_droplet().having_handled("mon 19:00", Desired::Stopped);
+        let record = record.commanded("mon 18:00", Desired::Running).settled(Power::Running);
+        assert!(record.manual_command.is_some());
+        let back = back(&world(), record);
+        assert_eq!((back.handled, back.manual_command), (None, None));
+    }
+
+    #[test]
     fn what_leaves_joins_anew_when_it_comes_back() {
         let mut record = office_droplet().having_handled("mon 08:00", Desired::Running);
         record.joined_at = Some(at("mon 07:00"));

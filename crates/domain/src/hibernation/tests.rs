@@ -379,3 +379,37 @@ fn a_machine_proves_its_snapshot_by_running_on_and_not_by_going_off_after_each_s
     assert!(kept.record_running(at(190)));
     assert_eq!(proven(&kept), Some(at(190)));
 }
+
+#[test]
+fn a_snapshot_that_is_missing_is_forgotten_only_if_it_was_whole_and_is_not_needed() {
+    let id = seen_droplet().id;
+    let at = |minutes: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes);
+    let mark = |name: &str| Mark(name.to_owned());
+    let whole = |name| KeptSnapshot {
+        id: Some(7),
+        centi_gb: Some(450),
+        ..KeptSnapshot::of(id.clone(), mark(name), at(-600))
+    };
+    let mut kept = Hibernation::of(id.clone());
+    let never_listed = KeptSnapshot::of(id.clone(), mark("never-listed"), at(-600));
+    kept.snapshots = vec![whole("needed"), whole("older"), never_listed];
+    kept.wake_from = Some(mark("needed"));
+    let machine = ObservedMachine {
+        resource: seen_droplet(),
+        mark: None,
+        made_from: None,
+        manifest: None,
+        around: None,
+        unkept: Vec::new(),
+        settling: false,
+    };
+    let alone = Sight { machine: Some(machine), ..Sight::default() };
+    let mut left_after = |minutes| {
+        kept.record_snapshots(&alone, at(minutes));
+        let left = kept.snapshots.iter().map(|one| one.mark.0.clone());
+        left.collect::<Vec<_>>()
+    };
+    assert_eq!(left_after(0), ["needed", "older", "never-listed"]);
+    assert_eq!(left_after(9), ["needed", "older", "never-listed"]);
+    assert_eq!(left_after(10), ["needed", "never-listed"]);
+}

@@ -170,6 +170,7 @@ async fn all_kinds_are_listed_with_the_pools_of_each_cluster() {
     let requests =
         [(ResourceKind::Droplet, 2), (ResourceKind::Database, 1), (ResourceKind::NodePool, 3)];
     assert_eq!(listed.requests, requests.into());
+    assert_eq!(unread(&listed), []);
     let found: Vec<_> = ids(&listed).iter().map(ToString::to_string).collect();
     assert_eq!(
         found,
