@@ -146,6 +146,8 @@ struct TrackedResource {
     retained: bool,
     /// When its record was last replaced by an older one, or could be read again.
     restored_at: Option<Timestamp>,
+    /// When an older record last took what was done since for a person's doing.
+    misread_at: Option<Timestamp>,
     /// When a cloud last accepted a shutdown from Offhours.
     shutdown_at: Option<Timestamp>,
     /// When the stop command of a machine over SSH was last run.

@@ -1,9 +1,9 @@
 //! What follows from a table of resources that is older than what the clouds show.
 
-use domain::record::Record;
+use domain::{record::Record, schedule::Desired};
 use serde_json::Value;
 
-use super::{Observer, ResourceSize, writes};
+use super::{Observer, ResourceSize, settled::runs, writes};
 
 impl Observer {
     /// Records that the table of resources holds these items again. What was recorded since they
@@ -21,7 +21,11 @@ impl Observer {
             state.newer.remove(&reference);
             state.history.remove(&reference);
             state.unexplained.retain(|change| change.resource != reference);
+            let runs = state.state_of(&reference).is_some_and(|shown| runs(&reference, &shown));
+            let shown = if runs { Desired::Running } else { Desired::Stopped };
+            let handled = record.handled.as_ref().and_then(|handled| handled.desired);
             let tracked = state.tracked(&reference);
+            tracked.misread_at = handled.is_some_and(|one| one != shown).then_some(now);
             tracked.restored_at = Some(now);
             tracked.switched_on_at = None;
             tracked.retained = record.retained;

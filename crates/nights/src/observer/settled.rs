@@ -180,7 +180,7 @@ impl State {
         let handled_from = self.handled_from(reference, direction, since);
         // A machine whose silence means off seems to be started by a person when it answers again.
         let heard_again = tracked.cut_off_at.filter(|_| self.silence_means_off(reference));
-        let by_person = tracked.person_at.max(heard_again);
+        let by_person = tracked.person_at.max(heard_again).max(tracked.misread_at);
         // A command counts from when it was given, also where a pause puts off an earlier edge.
         let left_alone = by_person.is_some_and(|at| at + settle_time > handled_from)
             || tracked.commanded_at.is_some_and(|at| at + settle_time > since);
@@ -339,7 +339,7 @@ fn stands(one: &Override, at: Timestamp) -> bool {
     one.set_at <= at && at < one.ends_at
 }
 
-fn runs(reference: &ResourceRef, state: &Value) -> bool {
+pub(super) fn runs(reference: &ResourceRef, state: &Value) -> bool {
     match reference.kind() {
         ResourceKind::Droplet => state["powered"] == true,
         ResourceKind::Server | ResourceKind::Machine => state["status"] == "running",
