@@ -1,6 +1,6 @@
 //! What follows from a table of resources that is older than what the clouds show.
 
-use domain::{record::Record, schedule::Desired};
+use domain::{ResourceKind, record::Record, schedule::Desired};
 use serde_json::Value;
 
 use super::{Observer, ResourceSize, settled::runs, writes};
@@ -25,7 +25,10 @@ impl Observer {
             let shown = if runs { Desired::Running } else { Desired::Stopped };
             let handled = record.handled.as_ref().and_then(|handled| handled.desired);
             let tracked = state.tracked(&reference);
-            tracked.misread_at = handled.is_some_and(|one| one != shown).then_some(now);
+            // A database runs in both states.
+            let tells = reference.kind() != ResourceKind::Database;
+            let misread = tells && handled.is_some_and(|one| one != shown);
+            tracked.misread_at = misread.then_some(now);
             tracked.restored_at = Some(now);
             tracked.switched_on_at = None;
             tracked.retained = record.retained;
