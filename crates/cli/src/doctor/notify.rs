@@ -32,7 +32,7 @@ pub(crate) async fn check(
         let left = waiting.values().filter(|event| event.target == *target).count();
         let left = count(left, "event");
         let found =
-            format!("has accepted nothing since {since}: {error}; tried for a day at most: {left}");
+            format!("has accepted nothing since {since}: {error}; kept for a day at most: {left}");
         let remedy = format!("`offhours notify test {target}` tries it");
         Finding::problem(Check::Notify, found, remedy).of(target)
     });
