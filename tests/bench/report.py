@@ -142,8 +142,9 @@ def conditions(result: Result) -> str:
 
 
 def over_tls(result: Result | None) -> str:
-    """Formats the figures of a run that reached DynamoDB over TLS."""
-    if result is None:
+    """Formats the figures of a run that reached DynamoDB over TLS. Leaves out those of a run that
+    measured other functions."""
+    if result is None or result["subjects"].keys() != set(SUBJECTS):
         return ""
     words = (
         "DynamoDB behind TLS, with a certificate of the run's own beside those that each trusts at "

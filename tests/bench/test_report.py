@@ -71,6 +71,8 @@ def test_the_document_has_both_modes_and_the_notes() -> None:
     over_tls = found | {"command": "make bench TLS=1", "commit": "ba9876543210"}
     text = report.document(found, over_tls, None, "", "", "")
     assert "Made by `make bench TLS=1` at ba9876543210" in text
+    others = over_tls | {"subjects": {"empty": found["subjects"]["dispatch"]}}
+    assert "Over TLS" not in report.document(found, others, None, "", "", "")
 
 
 def test_the_notes_are_edited_where_the_document_is_made_from() -> None:
