@@ -336,7 +336,7 @@ bench: build $(BENCH_VENV)/installed ## Measure the functions beside their peers
 	@export PATH="$$PWD/$(BUILD_VENV)/bin:$$PATH"; \
 	 $(CARGO) lambda build --release --locked --lambda-dir target/lambda \
 	   $(addprefix --package ,$(FUNCTIONS) domain environment) \
-	   --features environment/lambda,environment/bus \
+	   --features environment/lambda \
 	   --example floor-dispatch --example floor-asking --example evaluations
 	@$(CARGO) build --profile bench --locked --workspace \
 	   --example engine --example seed --bin cloud-simulator

@@ -48,7 +48,8 @@ async fn accept(State(objects): State<Objects>, request: Request) -> StatusCode 
     let headers: BTreeMap<_, _> =
         head.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect();
     let signature = &headers["authorization"];
-    let is_signed = signature.starts_with("AWS4-HMAC-SHA256 Credential=local/20261123/local/s3/")
+    let is_signed = signature.starts_with("AWS4-HMAC-SHA256 Credential=local/")
+        && signature.contains("/local/s3/aws4_request, ")
         && signature.contains("SignedHeaders=content-type;host;x-amz-content-sha256;x-amz-date");
     if head.method != "PUT" || !is_signed {
         return StatusCode::FORBIDDEN;

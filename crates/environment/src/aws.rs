@@ -11,14 +11,16 @@ use aws_config::{
     retry::RetryConfig,
     timeout::TimeoutConfig,
 };
-use aws_sdk_ssm::config::{SharedCredentialsProvider, SharedHttpClient};
+use aws_credential_types::{Credentials, provider::SharedCredentialsProvider};
 use aws_smithy_async::rt::sleep::TokioSleep;
 use aws_smithy_http_client::{
     Builder, Connector,
     proxy::ProxyConfig,
     tls::{self, TlsContext, TrustStore, rustls_provider::CryptoMode},
 };
-use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_runtime_api::client::{
+    http::SharedHttpClient, runtime_components::RuntimeComponents,
+};
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
 use crate::settings::{self, SettingError};
@@ -158,12 +160,12 @@ fn https(trusted: TrustStore, proxies: ProxyConfig) -> SharedHttpClient {
 #[must_use]
 pub fn local_config(endpoint: &str) -> SdkConfig {
     // The engine checks no signature, but the SDK signs all the same.
-    let credentials = aws_sdk_ssm::config::Credentials::new("local", "local", None, None, "local");
+    let credentials = Credentials::new("local", "local", None, None, "local");
     SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(aws_config::Region::new("local"))
         .endpoint_url(endpoint)
-        .credentials_provider(aws_sdk_ssm::config::SharedCredentialsProvider::new(credentials))
+        .credentials_provider(SharedCredentialsProvider::new(credentials))
         .http_client(Builder::new().build_http())
         .build()
 }
@@ -171,6 +173,7 @@ pub fn local_config(endpoint: &str) -> SdkConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::service::{Service, Target};
 
     #[track_caller]
     fn check(variables: &[(&str, &str)], expected: bool) {
@@ -202,8 +205,9 @@ mod tests {
         let trusted = TrustStore::empty().with_pem_certificate(AMAZON_ROOTS);
         let client = https(trusted, ProxyConfig::disabled());
         let config = local_config("https://127.0.0.1").into_builder().http_client(client);
+        let config = config.build();
         // Creating a client reads them, and panics if one cannot be read.
-        drop(aws_sdk_ssm::Client::new(&config.build()));
+        drop(Service::connect(&config, Target::new(&config, "ssm", "SSM")));
         let text = std::str::from_utf8(AMAZON_ROOTS).unwrap();
         assert_eq!(text.matches("-----BEGIN CERTIFICATE-----").count(), 5);
     }

@@ -112,20 +112,19 @@ fn batches(events: Vec<BusEvent>) -> Vec<Vec<BusEvent>> {
     batches
 }
 
-#[cfg(feature = "bus")]
+#[cfg(feature = "aws")]
 mod eventbridge {
     use std::time::Duration;
 
-    use aws_config::SdkConfig;
-    use aws_sdk_eventbridge::{
-        Client,
-        config::{Builder, timeout::TimeoutConfig},
-        primitives::DateTime,
-        types::PutEventsRequestEntry,
-    };
+    use aws_config::{SdkConfig, timeout::TimeoutConfig};
+    use serde::Deserialize;
+    use serde_json::{Value, json};
 
     use super::{BusEvent, Publish, PublishError, Refusal, SOURCE};
-    use crate::settings::{EVENT_BUS, SettingError, required};
+    use crate::{
+        service::{Service, Target},
+        settings::{EVENT_BUS, SettingError, required},
+    };
 
     /// How long one request may take, including retries: the invocation waits for it before it
     /// ends.
@@ -139,7 +138,7 @@ mod eventbridge {
 
     /// A bus at Amazon EventBridge, or none.
     #[derive(Debug, Clone)]
-    pub struct EventBus(Option<(Client, String)>);
+    pub struct EventBus(Option<(Service, String)>);
 
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct BusName(Option<String>);
@@ -168,45 +167,57 @@ mod eventbridge {
                 .operation_timeout(PATIENCE)
                 .operation_attempt_timeout(ATTEMPT)
                 .build();
-            Self(name.0.map(|name| {
-                let config = Builder::from(config).timeout_config(timeouts).build();
-                (Client::from_conf(config), name)
-            }))
+            let target = Target::new(config, "events", "EventBridge");
+            let service = Service::connect(config, Target { timeouts, ..target });
+            Self(name.0.map(|name| (service, name)))
         }
     }
 
     impl Publish for EventBus {
         async fn publish(&self, events: &[BusEvent]) -> Result<Vec<Refusal>, PublishError> {
-            let Some((client, name)) = &self.0 else {
+            let Some((service, name)) = &self.0 else {
                 return Ok(Vec::new());
             };
-            let entries = events.iter().map(|event| entry(event, name)).collect();
-            let answer = client.put_events().set_entries(Some(entries)).send().await;
-            let answer = answer
-                .map_err(|error| PublishError(Box::new(aws_sdk_eventbridge::Error::from(error))))?;
+            let entries: Vec<_> = events.iter().map(|event| entry(event, name)).collect();
+            let answer: Answer = service
+                .call("AWSEvents.PutEvents", &json!({ "Entries": entries }))
+                .await
+                .map_err(|error| PublishError(error.into()))?;
             // The response lists the events in the order of the request.
-            let results = events.iter().zip(answer.entries());
+            let results = events.iter().zip(answer.entries);
             let refusals = results.filter_map(|(event, result)| {
-                result
-                    .error_code()
-                    .map(|code| Refusal { event_type: event.event_type, code: code.to_owned() })
+                let code = result.error_code?;
+                Some(Refusal { event_type: event.event_type, code })
             });
             Ok(refusals.collect())
         }
     }
 
-    fn entry(event: &BusEvent, bus: &str) -> PutEventsRequestEntry {
-        PutEventsRequestEntry::builder()
-            .event_bus_name(bus)
-            .source(SOURCE)
-            .detail_type(event.event_type.detail_type())
-            .detail(&event.detail)
-            .time(DateTime::from_millis(event.at.as_millisecond()))
-            .build()
+    fn entry(event: &BusEvent, bus: &str) -> Value {
+        json!({
+            "EventBusName": bus,
+            "Source": SOURCE,
+            "DetailType": event.event_type.detail_type(),
+            "Detail": event.detail,
+            "Time": event.at.as_second(),
+        })
+    }
+
+    /// The answer to `PutEvents`.
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Answer {
+        entries: Vec<Entry>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Entry {
+        error_code: Option<String>,
     }
 }
 
-#[cfg(feature = "bus")]
+#[cfg(feature = "aws")]
 pub use eventbridge::{BusName, EventBus};
 
 #[cfg(test)]

@@ -6,10 +6,17 @@ use std::collections::HashMap;
 #[cfg(feature = "aws")]
 use aws_config::timeout::TimeoutConfig;
 #[cfg(feature = "aws")]
+use aws_smithy_types::error::metadata::ProvideErrorMetadata as _;
+#[cfg(feature = "aws")]
 use domain::{configuration::Floor, invocation::Question};
 use domain::{invocation::Invocation, record::Direction};
 #[cfg(feature = "aws")]
-use serde::{Serialize, de::DeserializeOwned};
+use http::Method;
+#[cfg(feature = "aws")]
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+#[cfg(feature = "aws")]
+use crate::service::{Answer, Service, ServiceError, Target};
 
 #[derive(Debug, thiserror::Error)]
 #[error("failed to invoke {function}")]
@@ -38,9 +45,13 @@ impl InvokeError {
     /// Returns why it failed.
     #[must_use]
     pub fn failure(&self) -> InvokeFailure {
-        match self.source.downcast_ref::<aws_sdk_lambda::Error>() {
-            Some(aws_sdk_lambda::Error::ResourceNotFoundException(_)) => InvokeFailure::Missing,
-            Some(_) => InvokeFailure::NotAsked,
+        match self.source.downcast_ref() {
+            Some(ServiceError::Refused(refused))
+                if refused.code() == Some("ResourceNotFoundException") =>
+            {
+                InvokeFailure::Missing
+            }
+            Some(ServiceError::Refused(_) | ServiceError::Unanswered(_)) => InvokeFailure::NotAsked,
             None => InvokeFailure::Failed,
         }
     }
@@ -61,7 +72,7 @@ pub trait Invoke {
 #[cfg(feature = "aws")]
 #[derive(Debug, Clone)]
 pub struct LambdaFunctions {
-    client: aws_sdk_lambda::Client,
+    service: Service,
     stop: String,
     start: Option<String>,
     poll_status: Option<String>,
@@ -77,7 +88,7 @@ impl LambdaFunctions {
     ) -> Result<Self, crate::settings::SettingError> {
         use crate::settings::{STOP_FUNCTION, function};
         Ok(Self {
-            client: aws_sdk_lambda::Client::new(config),
+            service: Service::connect(config, Target::new(config, "lambda", "Lambda")),
             stop: function(STOP_FUNCTION)?,
             start: None,
             poll_status: None,
@@ -104,15 +115,14 @@ impl LambdaFunctions {
         let named =
             |setting, function| optional(setting).unwrap_or_else(|| format!("{prefix}{function}"));
         // A function answers a person when it has done what was asked, which may take it minutes.
-        let patient = aws_sdk_lambda::config::Builder::from(config).timeout_config(
-            TimeoutConfig::builder()
-                .connect_timeout(crate::aws::CONNECT_TIMEOUT)
-                .disable_read_timeout()
-                .disable_operation_attempt_timeout()
-                .build(),
-        );
+        let timeouts = TimeoutConfig::builder()
+            .connect_timeout(crate::aws::CONNECT_TIMEOUT)
+            .disable_read_timeout()
+            .disable_operation_attempt_timeout()
+            .build();
+        let target = Target::new(config, "lambda", "Lambda");
         Self {
-            client: aws_sdk_lambda::Client::from_conf(patient.build()),
+            service: Service::connect(config, Target { timeouts, ..target }),
             stop: named(STOP_FUNCTION, "stop"),
             start: Some(named(START_FUNCTION, "start")),
             poll_status: Some(named(POLL_STATUS_FUNCTION, "poll-status")),
@@ -161,13 +171,13 @@ impl LambdaFunctions {
     }
 
     async fn settings(&self, name: &str) -> Result<HashMap<String, String>, InvokeError> {
-        let found = self.client.get_function_configuration();
-        let found = found.function_name(name).send().await;
-        let found = found.map_err(|error| InvokeError {
-            function: name.to_owned(),
-            source: Box::new(aws_sdk_lambda::Error::from(error)),
-        })?;
-        Ok(found.environment.and_then(|environment| environment.variables).unwrap_or_default())
+        let failed =
+            |error: ServiceError| InvokeError { function: name.to_owned(), source: error.into() };
+        let path = path(name, "configuration");
+        let found = self.service.send(Method::GET, &path, &[], Vec::new()).await.map_err(failed)?;
+        let found: serde_json::Value = found.json().map_err(failed)?;
+        let settings = found.pointer("/Environment/Variables").map(HashMap::deserialize);
+        Ok(settings.transpose().map_err(|error| failed(error.into()))?.unwrap_or_default())
     }
 
     fn name(&self, direction: Direction) -> Result<&str, InvokeError> {
@@ -183,34 +193,35 @@ impl LambdaFunctions {
         event: &impl Serialize,
     ) -> Result<Answer, InvokeError> {
         let failed = |source| InvokeError { function: name.to_owned(), source };
-        let kind = aws_sdk_lambda::types::InvocationType::RequestResponse;
-        let answer = self.send(name, event, kind).await?;
-        let payload =
-            answer.payload.map(aws_sdk_lambda::primitives::Blob::into_inner).unwrap_or_default();
-        if answer.function_error.is_some() {
-            let words = String::from_utf8_lossy(&payload).into_owned();
+        let answer = self.send(name, event, "RequestResponse").await?;
+        if answer.headers.contains_key("x-amz-function-error") {
+            let words = String::from_utf8_lossy(&answer.body).into_owned();
             return Err(failed(words.into()));
         }
-        serde_json::from_slice(&payload).map_err(|error| failed(error.into()))
+        // An answer that cannot be read is the function's fault, not that of AWS.
+        serde_json::from_slice(&answer.body).map_err(|error| failed(error.into()))
     }
 
     async fn send(
         &self,
         name: &str,
         event: &impl Serialize,
-        kind: aws_sdk_lambda::types::InvocationType,
-    ) -> Result<aws_sdk_lambda::operation::invoke::InvokeOutput, InvokeError> {
+        invocation_type: &str,
+    ) -> Result<Answer, InvokeError> {
         let failed = |source| InvokeError { function: name.to_owned(), source };
         let payload = serde_json::to_vec(event).map_err(|error| failed(error.into()))?;
-        self.client
-            .invoke()
-            .function_name(name)
-            .invocation_type(kind)
-            .payload(aws_sdk_lambda::primitives::Blob::new(payload))
-            .send()
-            .await
-            .map_err(|error| failed(Box::new(aws_sdk_lambda::Error::from(error))))
+        let path = path(name, "invocations");
+        let headers = [("x-amz-invocation-type", invocation_type)];
+        let sent = self.service.send(Method::POST, &path, &headers, payload).await;
+        sent.map_err(|error| failed(error.into()))
     }
+}
+
+/// Returns the path of a function, by its name or ARN, in which nothing is a space.
+#[cfg(feature = "aws")]
+fn path(name: &str, what: &str) -> String {
+    let name: String = form_urlencoded::byte_serialize(name.as_bytes()).collect();
+    format!("/2015-03-31/functions/{name}/{what}")
 }
 
 /// Returns the error for a function whose name was not given to this process.
@@ -226,8 +237,6 @@ impl Invoke for LambdaFunctions {
         direction: Direction,
         invocation: Invocation,
     ) -> Result<(), InvokeError> {
-        let kind = aws_sdk_lambda::types::InvocationType::Event;
-        let sent = self.send(self.name(direction)?, &invocation, kind).await;
-        sent.map(drop)
+        self.send(self.name(direction)?, &invocation, "Event").await.map(drop)
     }
 }

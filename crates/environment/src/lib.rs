@@ -3,7 +3,7 @@
 
 #[cfg(feature = "aws")]
 pub mod aws;
-#[cfg(feature = "bucket")]
+#[cfg(feature = "aws")]
 pub mod bucket;
 pub mod bus;
 #[cfg(feature = "aws")]
@@ -17,12 +17,14 @@ pub mod identity;
 pub mod lambda;
 pub mod logging;
 pub mod metrics;
+#[cfg(feature = "aws")]
+pub mod service;
 pub mod settings;
 #[cfg(feature = "identity")]
 pub mod subscriptions;
 pub mod tokens;
 
-#[cfg(feature = "bus")]
+#[cfg(feature = "aws")]
 pub use bus::EventBus;
 pub use bus::{BusEvent, Publish};
 pub use clock::{Clock, SteppedClock};

@@ -97,7 +97,7 @@ pub fn causes_in_words(error: &dyn std::error::Error) -> Option<String> {
 /// `AccessDeniedException` above all.
 #[cfg(feature = "aws")]
 fn said_by_aws(error: &(dyn std::error::Error + 'static)) -> Option<String> {
-    let answer = error.downcast_ref::<aws_sdk_lambda::error::ErrorMetadata>()?;
+    let answer = error.downcast_ref::<aws_smithy_types::error::ErrorMetadata>()?;
     answer.message().map(str::to_owned)
 }
 
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn what_aws_said_is_repeated_in_its_words() {
-        let denied = aws_sdk_lambda::error::ErrorMetadata::builder()
+        let denied = aws_smithy_types::error::ErrorMetadata::builder()
             .code("AccessDeniedException")
             .message("you may not")
             .build();

@@ -30,9 +30,8 @@ pub enum TokenError {
     Ssm {
         /// The parameter's name.
         name: String,
-        /// What SSM, or the connection to it, reported.
         #[source]
-        source: Box<aws_sdk_ssm::Error>,
+        source: crate::service::ServiceError,
     },
     /// The parameter or the file is empty.
     #[error("{0} is empty")]
@@ -61,7 +60,7 @@ type Reader = dyn Fn(&TokenReference) -> Option<SecretString> + Send + Sync;
 #[derive(Default)]
 pub struct Tokens {
     #[cfg(feature = "aws")]
-    ssm: Option<aws_sdk_ssm::Client>,
+    ssm: Option<crate::service::Service>,
     /// Whether references to variables and files are refused.
     only_ssm: bool,
     /// Asked before all other sources.
@@ -104,7 +103,9 @@ impl Tokens {
     #[cfg(feature = "aws")]
     #[must_use]
     pub fn from_aws(config: &aws_config::SdkConfig) -> Self {
-        Self { ssm: Some(aws_sdk_ssm::Client::new(config)), only_ssm: true, ..Self::default() }
+        use crate::service::{Service, Target};
+        let ssm = Service::connect(config, Target::new(config, "ssm", "SSM"));
+        Self { ssm: Some(ssm), only_ssm: true, ..Self::default() }
     }
 
     /// Reads environment variables and files as well: for functions that do not run on AWS.
@@ -147,16 +148,15 @@ impl Tokens {
         let Some(ssm) = &self.ssm else {
             return Err(TokenError::NoAws(name.to_owned()));
         };
-        let answer =
-            ssm.get_parameter().name(name).with_decryption(true).send().await.map_err(|error| {
-                TokenError::Ssm { name: name.to_owned(), source: Box::new(error.into()) }
-            })?;
-        answer
-            .parameter
-            .and_then(|parameter| parameter.value)
-            .filter(|value| !value.trim().is_empty())
-            .map(|value| SecretString::from(value.trim()))
-            .ok_or_else(|| TokenError::Empty(format!("the SSM parameter {name}")))
+        let input = serde_json::json!({ "Name": name, "WithDecryption": true });
+        let answer: serde_json::Value = ssm
+            .call("AmazonSSM.GetParameter", &input)
+            .await
+            .map_err(|source| TokenError::Ssm { name: name.to_owned(), source })?;
+        match answer["Parameter"]["Value"].as_str().unwrap_or_default().trim() {
+            "" => Err(TokenError::Empty(format!("the SSM parameter {name}"))),
+            value => Ok(SecretString::from(value)),
+        }
     }
 
     #[cfg(not(feature = "aws"))]

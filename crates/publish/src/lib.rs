@@ -54,7 +54,7 @@ pub async fn handle(store: &Reader, bucket: &Bucket, now: Timestamp) -> Result<P
     let ((objects, [off, saved], hours_off), unreadable) = shown.await?;
     let objects = objects?;
     for object in &objects {
-        bucket.put(object, now).await?;
+        bucket.put(object).await?;
     }
     // The first row of the dashboard shows these fields.
     tracing::info!(off, hours_off, saved, "Published {} objects", objects.len());
