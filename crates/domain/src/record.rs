@@ -243,7 +243,7 @@ pub struct Transition {
     /// Whether a part that is done cut the power after a shutdown without effect.
     #[serde(default, skip_serializing_if = "is_default")]
     pub forced: bool,
-    /// The state that a stop leads to, if it changes a machine's plan.
+    /// The state that a stop leads to, if it changes a machine's plan or sends nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<SavedState>,
     /// Whether a start found the machine running, on less than is saved.

@@ -114,7 +114,7 @@ pub fn follow(record: &Record, seen: Observation<'_>, context: PlanContext<'_>) 
     let resource = seen.resource;
     let request = record.request.as_ref();
     let asked = request.and_then(|request| request.step.target());
-    let target = transition.target.as_ref().or(asked);
+    let target = asked.or(transition.target.as_ref());
     if let Some(adopted) = methods::adopted(record, seen) {
         return follower.write(adopted, None, Vec::new());
     }
@@ -576,6 +576,11 @@ impl Follower<'_> {
                 // The next stop would not be undone either.
                 record.held |= lost_storage.is_some();
                 record.lost_storage = lost_storage;
+            }
+            Direction::Stop
+                if methods::was_given_back(self.view.seen.resource, self.view.record) =>
+            {
+                record.clear_saved();
             }
             Direction::Stop => record.may_have_shrunk |= record.saved.is_some(),
         }

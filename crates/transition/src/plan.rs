@@ -3,7 +3,6 @@
 use std::cmp::Ordering;
 
 use domain::{
-    ResourceKind,
     configuration::Mode,
     decision::{Decision, Due, LeaveReason, Why, judge, mode},
     hibernation::Mark,
@@ -366,7 +365,7 @@ impl Planner<'_> {
             }
             Direction::Stop => {
                 record.retained = false;
-                if self.was_given_back() {
+                if methods::was_given_back(self.view.seen.resource, self.view.record) {
                     record.clear_saved();
                 }
             }
@@ -387,23 +386,16 @@ impl Planner<'_> {
         matches!(last, Some(Ending::Refused | Ending::Stuck | Ending::WouldHave | Ending::TooLate))
     }
 
-    /// Reports whether a person gave a database its own size back, or more, and no request of ours
-    /// can take it away any more: then nothing is owed to it.
-    fn was_given_back(&self) -> bool {
-        let acts = self.view.record.request.as_ref().is_some_and(Request::may_act);
-        let standing = methods::standing(self.view.seen.resource, self.view.record);
-        self.view.record.kind() == ResourceKind::Database
-            && standing == Some(Power::Running)
-            && !acts
-    }
-
     /// Waits out an opposite request that may still act on a resource already in its target state.
     fn watch_out(&self, due: &Due, until: Timestamp, ended: Option<HistoryEntry>) -> Plan {
         let mut record = self.view.record.clone();
         let turned = ended.as_ref().and_then(|ended| ended.last(&record));
         record.last = turned.or(record.last);
         record.may_have_shrunk = self.view.record.may_be_smaller();
-        record.phase = Phase::InFlight { transition: self.transition(due) };
+        // No request says where it leads.
+        let target = self.view.target(self.direction).filter(|_| self.direction == Direction::Stop);
+        let transition = Transition { target: target.cloned(), ..self.transition(due) };
+        record.phase = Phase::InFlight { transition };
         record.handled = Some(due.handled.clone());
         let known = record.opposite.take().and_then(|before| before.may_become);
         let may_become = match record.request.take() {

@@ -276,6 +276,15 @@ pub fn has_unlike_plan(resource: &Resource, record: &Record) -> bool {
     record.kind() == ResourceKind::Database && joined.is_some_and(|joined| joined.unlike)
 }
 
+/// Reports whether a database has its own size back, or more, and no request of ours can take it away
+/// any more: then nothing is owed to it.
+#[must_use]
+pub fn was_given_back(resource: &Resource, record: &Record) -> bool {
+    let acts = record.request.as_ref().is_some_and(Request::may_act);
+    let is_large = standing(resource, record) == Some(Power::Running);
+    record.kind() == ResourceKind::Database && is_large && !acts
+}
+
 /// Returns the observed size, if a stop makes the resource smaller: a machine that is only powered
 /// off and on keeps its own.
 #[must_use]

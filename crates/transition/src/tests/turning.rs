@@ -248,6 +248,29 @@ fn a_stop_that_watches_out_ends_smaller_than_saved() {
 }
 
 #[test]
+fn a_stop_that_finds_nothing_to_drop_ends_where_the_database_stands() {
+    // Restored by a start that was accepted, under a method that leaves it its only node.
+    let own = database_of("db-s-2vcpu-4gb", 1);
+    let case = database().sized("db-s-2vcpu-4gb", 1).saved(own).used();
+    let case = case.asked(START, "19:00", accepted("19:00:10")).stopping_at("db-s-2vcpu-4gb", 1);
+    let case = case.at("19:06");
+    let write = case.clone().overridden(STOPPED, "19:05", "22:00").writes(STOP);
+    let watching = case.record(|record| *record = write.record.clone());
+    let settled = watching.clone().records().record;
+    assert!(is_settled(&settled, Power::Stopped));
+    assert_eq!(settled.saved, None);
+    // Once a request was sent, that says where the stop leads.
+    let target = write.record.in_flight().unwrap().target.clone();
+    let asked = watching.asked(STOP, "19:06", accepted("19:06:10")).at("19:07");
+    let asked = asked.record(|record| {
+        if let Phase::InFlight { transition } = &mut record.phase {
+            transition.target = target;
+        }
+    });
+    asked.goes_on();
+}
+
+#[test]
 fn a_request_of_our_own_is_followed_to_its_end_though_settling_must_wait() {
     let case = database().saved(database_of("db-s-2vcpu-4gb", 2)).used();
     let case = case.asked(START, "08:00", accepted("08:00:10")).not_before("08:20");
