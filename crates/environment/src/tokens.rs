@@ -31,7 +31,7 @@ pub enum TokenError {
         /// The parameter's name.
         name: String,
         #[source]
-        source: crate::service::ServiceError,
+        source: Box<crate::service::ServiceError>,
     },
     /// The parameter or the file is empty.
     #[error("{0} is empty")]
@@ -152,7 +152,7 @@ impl Tokens {
         let answer: serde_json::Value = ssm
             .call("AmazonSSM.GetParameter", &input)
             .await
-            .map_err(|source| TokenError::Ssm { name: name.to_owned(), source })?;
+            .map_err(|error| TokenError::Ssm { name: name.to_owned(), source: Box::new(error) })?;
         match answer["Parameter"]["Value"].as_str().unwrap_or_default().trim() {
             "" => Err(TokenError::Empty(format!("the SSM parameter {name}"))),
             value => Ok(SecretString::from(value)),
