@@ -167,9 +167,10 @@ mod eventbridge {
                 .operation_timeout(PATIENCE)
                 .operation_attempt_timeout(ATTEMPT)
                 .build();
-            let target = Target::new(config, "events", "EventBridge");
-            let service = Service::connect(config, Target { timeouts, ..target });
-            Self(name.0.map(|name| (service, name)))
+            Self(name.0.map(|name| {
+                let target = Target::new(config, "events", "EventBridge");
+                (Service::connect(config, Target { timeouts, ..target }), name)
+            }))
         }
     }
 
