@@ -534,7 +534,9 @@ impl Follower<'_> {
         ended.method = method;
         let still_owes = self.still_owes();
         let owes = still_owes.is_some();
-        let put_back = self.view.record.saved.as_ref().filter(|_| !owes);
+        let given_back = direction == Direction::Stop
+            && methods::was_given_back(self.view.seen.resource, self.view.record);
+        let put_back = self.view.record.saved.as_ref().filter(|_| !owes && !given_back);
         ended.reason = still_owes.or(ended.reason);
         let saved = put_back.filter(|_| direction == Direction::Start);
         let seen = methods::size_of(self.view.seen.resource, self.view.record);
@@ -577,11 +579,7 @@ impl Follower<'_> {
                 record.held |= lost_storage.is_some();
                 record.lost_storage = lost_storage;
             }
-            Direction::Stop
-                if methods::was_given_back(self.view.seen.resource, self.view.record) =>
-            {
-                record.clear_saved();
-            }
+            Direction::Stop if given_back => record.clear_saved(),
             Direction::Stop => record.may_have_shrunk |= record.saved.is_some(),
         }
         let lacking = lacking.map(|reason| Event::Conflict { reason });

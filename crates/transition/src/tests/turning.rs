@@ -256,9 +256,10 @@ fn a_stop_that_finds_nothing_to_drop_ends_where_the_database_stands() {
     let case = case.at("19:06");
     let write = case.clone().overridden(STOPPED, "19:05", "22:00").writes(STOP);
     let watching = case.record(|record| *record = write.record.clone());
-    let settled = watching.clone().records().record;
-    assert!(is_settled(&settled, Power::Stopped));
-    assert_eq!(settled.saved, None);
+    let settled = watching.clone().records();
+    assert!(is_settled(&settled.record, Power::Stopped));
+    assert_eq!(settled.record.saved, None);
+    assert!(matches!(settled.events[..], [Event::Seen { saved: None, .. }]));
     // Once a request was sent, that says where the stop leads.
     let target = write.record.in_flight().unwrap().target.clone();
     let asked = watching.asked(STOP, "19:06", accepted("19:06:10")).at("19:07");
