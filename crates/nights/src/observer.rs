@@ -33,6 +33,7 @@ use domain::{
     history::HistoryEntry,
     invocation::{CommandTarget, Invocation},
     record::{Phase, Record},
+    resource::Power,
 };
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::Occurrence;
@@ -144,6 +145,8 @@ struct TrackedResource {
     chosen: BTreeSet<String>,
     /// Whether `retain_running` kept it running, and no transition has begun since.
     retained: bool,
+    /// The state in which its record was last settled.
+    settled_at: Option<Power>,
     /// When its record was last replaced by an older one, or could be read again.
     restored_at: Option<Timestamp>,
     /// When an older record last took what was done since for a person's doing.

@@ -158,13 +158,18 @@ impl State {
         if last.is_some_and(|last| last.finished_at + MOST_LEAD >= turned_at) {
             return false;
         }
+        // What is off already is not waited for while its plan is changed.
+        let settled_at = self.resources.get(&record.reference).and_then(|one| one.settled_at);
+        if settled_at == Some(direction.target_state()) {
+            return false;
+        }
         let is_waiting = record.handled.as_ref().is_some_and(|one| one.key.instant < turned_at);
         desired == direction.desired()
             && match &record.phase {
                 Phase::InFlight { transition } => {
                     transition.direction == direction && transition.claimed_at >= turned_at
                 }
-                Phase::Settled { at } => is_waiting && *at != direction.target_state(),
+                Phase::Settled { .. } => is_waiting,
                 Phase::Stuck { .. } | Phase::Refused { .. } | Phase::Gone { .. } => false,
             }
     }

@@ -169,6 +169,9 @@ impl State {
         let tracked = self.tracked(&record.reference);
         tracked.retained |= record.retained;
         tracked.retained &= record.in_flight().is_none();
+        if let Phase::Settled { at } = record.phase {
+            tracked.settled_at = Some(at);
+        }
         self.check_not_gone(record);
         self.check_saved(record);
         self.note_shared();
