@@ -91,11 +91,12 @@ browser:
 	   echo "No npm: the page's accessibility is not tested (Debian: apt-get install npm)"; fi
 	@command -v chromium >/dev/null || echo "No Chromium: the tests of the page are skipped (Debian: apt-get install chromium)"
 
-# cargo-deny, pinned, inside the checkout.
+# cargo-deny, pinned, inside the checkout. Not optimized: it runs for seconds, and optimizing it takes
+# minutes.
 CARGO_DENY := 0.20.2
 $(TOOLS)/cargo-deny-$(CARGO_DENY): | rust
 	@echo "Installing cargo-deny $(CARGO_DENY) into $(TOOLS) (once, a few minutes) ..."
-	@$(CARGO) install --quiet --locked --version $(CARGO_DENY) --root $(TOOLS) --no-default-features cargo-deny
+	@$(CARGO) install --quiet --debug --locked --version $(CARGO_DENY) --root $(TOOLS) --no-default-features cargo-deny
 	@touch $@
 
 # cargo-deb, pinned, inside the checkout. Without its features, it compresses with Debian's xz.
