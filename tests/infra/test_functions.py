@@ -61,8 +61,13 @@ def test_every_function_is_small_and_for_the_chosen_processor(architecture):
     for name, function in functions(Stack(Architecture=architecture)).items():
         assert function["Runtime"] == "provided.al2023", name
         assert function["Handler"] == "bootstrap", name
-        assert function["MemorySize"] == 128, name
+        assert int(function["MemorySize"]) == 128, name
         assert function["Architectures"] == [architecture], name
+
+
+def test_a_large_fleet_gets_more_memory_and_with_it_more_of_a_processor():
+    for name, function in functions(Stack(Memory="1024")).items():
+        assert int(function["MemorySize"]) == 1024, name
 
 
 def test_timeouts_let_each_function_finish_its_work(plain):

@@ -41,6 +41,7 @@ BASE_URL_REFUSED = [
 ]
 TAKEN = {
     "Architecture": ["x86_64", "arm64"],
+    "Memory": ["128", "1769"],
     "Timers": ["ENABLED", "DISABLED"],
     "LogLevel": ["error", "warn", "info", "debug", "trace"],
     "LogRetentionDays": ["1", "30", "365", "3653"],
@@ -91,6 +92,7 @@ TAKEN = {
 REFUSED = {
     "Pages": ["", "enabled", "ON"],
     "Architecture": ["", "x86-64", "aarch64", "ARM64"],
+    "Memory": ["", "64", "129", "128 MB"],
     "Timers": ["", "enabled", "on"],
     "LogLevel": ["", "INFO", "verbose", "info,hyper=debug"],
     "LogRetentionDays": ["0", "2", "31", "-1", "forever"],
