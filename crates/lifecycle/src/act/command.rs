@@ -349,7 +349,19 @@ fn with_command(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::hibernation::{Attachment, Hibernation};
     use transition::tests::{at, droplet};
+
+    fn command(record: &Record) -> Command {
+        Command {
+            target: CommandTarget::Resources(vec![record.reference.clone()]),
+            by: None,
+            given_at: None,
+            dry_run: false,
+            rehearsal: false,
+            without: Vec::new(),
+        }
+    }
 
     #[test]
     fn a_command_does_not_wait_for_the_back_off_of_an_earlier_failure() {
@@ -357,15 +369,27 @@ mod tests {
             record.retry_at = Some(at("19:15"));
             record.due_at = Some(at("19:15"));
         });
-        let command = Command {
-            target: CommandTarget::Resources(vec![failing.record.reference.clone()]),
-            by: None,
-            given_at: None,
-            dry_run: false,
-            rehearsal: false,
-            without: Vec::new(),
-        };
+        let command = command(&failing.record);
         let record = with_command(failing.record, Direction::Stop, &command, "us", at("19:05"));
         assert_eq!((record.due_at, record.retry_at), (Some(at("19:05")), None));
+    }
+
+    #[test]
+    fn a_machine_lacks_nothing_once_people_go_without_all_that_it_lacked() {
+        let refused = ["blue", "green"].map(|id| Attachment::Project(id.to_owned()));
+        let lacking = droplet().record(|record| {
+            let mut kept = Hibernation::of(record.reference.id.clone());
+            kept.refused = refused.to_vec();
+            kept.incomplete = true;
+            kept.problem = Some("it runs without both".to_owned());
+            record.hibernation = Some(Box::new(kept));
+        });
+        let mut record = lacking.record;
+        for (given_up, is_incomplete) in refused.iter().zip([true, false]) {
+            let command = Command { without: vec![given_up.name()], ..command(&record) };
+            record = with_command(record, Direction::Start, &command, "us", at("08:05"));
+            let kept = record.hibernation.as_deref().unwrap();
+            assert_eq!((kept.incomplete, kept.problem.is_some()), (is_incomplete, is_incomplete));
+        }
     }
 }
