@@ -146,7 +146,7 @@ struct TrackedResource {
     /// Whether `retain_running` kept it running, and no transition has begun since.
     retained: bool,
     /// The state in which its record was last settled.
-    settled_at: Option<Power>,
+    last_settled: Option<Power>,
     /// When its record was last replaced by an older one, or could be read again.
     restored_at: Option<Timestamp>,
     /// When an older record last took what was done since for a person's doing.

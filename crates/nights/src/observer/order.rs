@@ -159,8 +159,8 @@ impl State {
             return false;
         }
         // What is off already is not waited for while its plan is changed.
-        let settled_at = self.resources.get(&record.reference).and_then(|one| one.settled_at);
-        if settled_at == Some(direction.target_state()) {
+        let last_settled = self.resources.get(&record.reference).and_then(|one| one.last_settled);
+        if last_settled == Some(direction.target_state()) {
             return false;
         }
         let is_waiting = record.handled.as_ref().is_some_and(|one| one.key.instant < turned_at);

@@ -170,7 +170,7 @@ impl State {
         tracked.retained |= record.retained;
         tracked.retained &= record.in_flight().is_none();
         if let Phase::Settled { at } = record.phase {
-            tracked.settled_at = Some(at);
+            tracked.last_settled = Some(at);
         }
         self.check_not_gone(record);
         self.check_saved(record);
