@@ -247,7 +247,7 @@ mod stored_schedule {
         deserializer: D,
     ) -> Result<Schedule, D::Error> {
         let definition = schedule::Definition::deserialize(deserializer)?;
-        Schedule::new(&definition).map_err(|problems| {
+        Schedule::stored(&definition).map_err(|problems| {
             let texts: Vec<_> = problems.into_iter().map(|p| p.message).collect();
             D::Error::custom(texts.join("; "))
         })

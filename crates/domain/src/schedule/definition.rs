@@ -96,6 +96,24 @@ pub struct PeriodDefinition {
     pub end: Option<String>,
 }
 
+impl Definition {
+    /// Returns the name of the time zone that is at this place; `None` at any other.
+    pub(super) fn zone_at(&self, place: Place) -> Option<&str> {
+        match place {
+            Place::Timezone => Some(&self.timezone),
+            Place::PeriodField(index, PeriodField::Timezone) => {
+                self.periods.get(index)?.timezone.as_deref()
+            }
+            Place::Schedule
+            | Place::Period(_)
+            | Place::PeriodField(..)
+            | Place::Holiday(_)
+            | Place::Start
+            | Place::Stop => None,
+        }
+    }
+}
+
 /// Represents one text as it is, and several as a list.
 mod one_or_several {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -125,8 +125,21 @@ enum Times {
 }
 
 impl Schedule {
-    /// Validates a definition. Returns everything that is wrong with it at once.
+    /// Validates a definition. Returns everything that is wrong with it at once, and what to write
+    /// instead.
     pub fn new(definition: &Definition) -> Result<Self, Vec<Problem>> {
+        let mut schedule = Self::stored(definition);
+        for Problem { place, message } in schedule.as_mut().err().into_iter().flatten() {
+            if let Some(name) = definition.zone_at(*place) {
+                *message = format!("{message}; {}", zone::instead(name));
+            }
+        }
+        schedule
+    }
+
+    /// Validates a definition that was valid once, without a word on what to write for an unknown
+    /// time zone: the tables for that would add to the archive of each function.
+    pub(crate) fn stored(definition: &Definition) -> Result<Self, Vec<Problem>> {
         let mut problems = Problems::default();
         let timezone = problems.take(Place::Timezone, zone::find(&definition.timezone));
         let rule = parse_rule(definition, timezone.as_ref(), &mut problems);

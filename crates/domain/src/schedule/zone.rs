@@ -104,10 +104,11 @@ const FACTORY: &str = "Factory";
 pub(super) fn find(name: &str) -> Result<TimeZone, String> {
     let found = TimeZone::get(name).ok();
     let found = found.filter(|zone| !zone.is_unknown() && !name.eq_ignore_ascii_case(FACTORY));
-    found.ok_or_else(|| format!("unknown time zone `{name}`; {}", instead(name)))
+    found.ok_or_else(|| format!("unknown time zone `{name}`"))
 }
 
-fn instead(name: &str) -> String {
+/// Returns what to write instead of a zone that is unknown.
+pub(super) fn instead(name: &str) -> String {
     let key = key(name);
     if let Some(offset) = Offset::of(&key) {
         return offset.instead();
@@ -284,9 +285,8 @@ mod tests {
 
     #[track_caller]
     fn check(name: &str, expected: &str) {
-        let message = find(name).expect_err(name);
-        let advice = message.split_once("; ").expect("advice").1;
-        assert_eq!(advice, expected, "{name}");
+        find(name).expect_err(name);
+        assert_eq!(instead(name), expected, "{name}");
     }
 
     fn did_you_mean(zones: &str) -> String {
@@ -303,9 +303,9 @@ mod tests {
             ("GMT-08", "UTC-08:00", "Etc/GMT+8"),
             ("Etc/UTC+3", "UTC+03:00", "Etc/GMT-3"),
         ] {
-            let message = find(name).unwrap_err();
-            let ending = format!("for {offset} all year, {zone}");
-            assert!(message.ends_with(&ending), "{message}");
+            find(name).unwrap_err();
+            let (ending, advice) = (format!("for {offset} all year, {zone}"), instead(name));
+            assert!(advice.ends_with(&ending), "{advice}");
         }
         check("UTC+0:00", &did_you_mean("UTC"));
         check("UTC+5:30", &did_you_mean("Asia/Kolkata, Asia/Colombo"));
