@@ -13,6 +13,9 @@ from typing import Any
 
 from .processes import bare_environment, free_port, running
 
+PAGE = 10_000
+"""The most requests that are read at once."""
+
 
 class Refusal(Exception):
     """Why the simulator refused what a person or a test asked of it."""
@@ -26,7 +29,11 @@ class Simulator:
 
     def requests(self, after: int = 0) -> list[dict[str, Any]]:
         """Returns every request received after the one with this number, oldest first."""
-        return self._get(f"log?after={after}")["entries"]
+        found: list[dict[str, Any]] = []
+        while page := self._get(f"log?after={after}&most={PAGE}")["entries"]:
+            found += page
+            after = page[-1]["sequence"]
+        return found
 
     def changes(self) -> list[dict[str, Any]]:
         """Returns the requests that were accepted as changes, oldest first."""

@@ -105,6 +105,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
 #[serde(default)]
 struct Parameters {
     after: u64,
+    most: Option<usize>,
     wait: bool,
     discard: bool,
 }
@@ -112,7 +113,8 @@ struct Parameters {
 type Simulated = Shared<Simulator>;
 
 async fn log(Shared(simulator): Simulated, Query(query): Query<Parameters>) -> Json<Value> {
-    Json(json!({"entries": simulator.log_after(query.after)}))
+    let most = query.most.unwrap_or(usize::MAX);
+    Json(json!({"entries": simulator.log_page(query.after, most)}))
 }
 
 async fn exchanges(Shared(simulator): Simulated, Query(query): Query<Parameters>) -> Response {

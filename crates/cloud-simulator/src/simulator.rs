@@ -89,7 +89,12 @@ impl Simulator {
     /// The requests after the one with this number.
     #[must_use]
     pub fn log_after(&self, sequence: u64) -> Vec<Entry> {
-        self.up_to_date().log.after(sequence).to_vec()
+        self.log_page(sequence, usize::MAX)
+    }
+
+    /// The oldest of them, at most this many.
+    pub(crate) fn log_page(&self, sequence: u64, most: usize) -> Vec<Entry> {
+        self.up_to_date().log.after(sequence).iter().take(most).cloned().collect()
     }
 
     /// The whole state of every resource, by its reference.

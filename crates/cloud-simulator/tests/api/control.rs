@@ -55,6 +55,9 @@ async fn the_log_shows_who_asked_what_and_what_came_of_it_but_no_token() {
     assert_eq!(entries[1]["at"], "2026-11-23T07:00:05Z");
     assert_eq!((&entries[2]["account"], &entries[2]["resource"]), (&Value::Null, &Value::Null));
 
+    let page = clouds.send("GET", "/_simulator/log?after=1&most=1", None).await.expect(200);
+    assert_eq!(page["entries"], json!([entries[1]]));
+
     let lines = clouds.send("GET", "/_simulator/exchanges?after=1", None).await;
     let lines: Vec<Value> =
         lines.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
