@@ -26,6 +26,10 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
+/// A request allocates some hundred times.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
