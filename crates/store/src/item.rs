@@ -90,8 +90,7 @@ pub trait Stored: Serialize + DeserializeOwned {
 
     /// Parses a stored item, if its format is one that this code knows.
     fn of_item(item: Item) -> Result<Self, StoreError> {
-        check_format(&item)?;
-        Ok(serde_dynamo::from_item(item)?)
+        parse(item)
     }
 }
 
@@ -389,8 +388,7 @@ pub fn activity_item(activity: &Activity) -> Result<Item, StoreError> {
 
 /// Parses a stored entry of the activity log.
 pub fn activity_of(item: Item) -> Result<Activity, StoreError> {
-    check_format(&item)?;
-    Ok(serde_dynamo::from_item(item)?)
+    parse(item)
 }
 
 /// The first key that entries of an instant can have.
@@ -443,6 +441,12 @@ pub fn milliseconds(at: Timestamp) -> AttributeValue {
 /// A key of the tables `schedules` and `accounts`.
 fn named(partition: &str, name: &str) -> Item {
     Item::from([("generation_key".to_owned(), text(partition)), ("name".to_owned(), text(name))])
+}
+
+/// Parses an item, or what was read of it, if its format is one that this code knows.
+pub(crate) fn parse<T: DeserializeOwned>(item: Item) -> Result<T, StoreError> {
+    check_format(&item)?;
+    Ok(serde_dynamo::from_item(item)?)
 }
 
 /// Rejects an item of a format that this code does not know.

@@ -44,7 +44,7 @@ pub use item::{
 pub use overrides::{OVERRIDES_AT_ONCE, OverrideChange, OverrideError};
 pub use pages::{ActivityPage, ActivityPages, HistoryPage, HistoryPages, HistoryQuery};
 pub use read::{AccountStates, HeadAndOverrides, Reader};
-pub use records::{ReadItems, Unreadable};
+pub use records::{Coverage, ReadItems, Unreadable};
 
 /// What went wrong with the store; variants differ in what the caller does next.
 #[derive(Debug, thiserror::Error)]

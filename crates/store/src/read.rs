@@ -22,7 +22,8 @@ use domain::{
 use jiff::Timestamp;
 
 use crate::{
-    AccountPrices, AccountState, InForce, ReadItems, StoreError, Tables, Unreadable, failed,
+    AccountPrices, AccountState, Coverage, InForce, ReadItems, StoreError, Tables, Unreadable,
+    failed,
     item::{self, AccountPart, ConfigurationItem, ConfigurationPart, Head, Item, LogEntry, Stored},
 };
 
@@ -261,6 +262,22 @@ impl Reader {
         let records = self.query(&self.tables.resources, "account", account.as_str());
         let mut found = ReadItems::default();
         each(records, "read an account's records", |item| found.add(item)).await?;
+        Ok(found)
+    }
+
+    /// Reads what an account covers: a fraction of its records, to be parsed in a fraction of the time.
+    pub async fn coverage_of(
+        &self,
+        account: &AccountName,
+    ) -> Result<ReadItems<Vec<Coverage>>, StoreError> {
+        let mut query = self.query(&self.tables.resources, "account", account.as_str());
+        for name in Coverage::ATTRIBUTES.split(' ') {
+            query = query.expression_attribute_names(format!("#{name}"), name);
+        }
+        let names = Coverage::ATTRIBUTES.replace(' ', ", #");
+        let query = query.projection_expression(format!("#key, #{names}"));
+        let mut found = ReadItems::default();
+        each(query, "read what an account covers", |item| found.add(item)).await?;
         Ok(found)
     }
 

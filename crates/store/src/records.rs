@@ -1,10 +1,12 @@
 //! What a read finds: items that can be read, and items that cannot.
 
-use domain::{AccountName, record::Record};
+use domain::{AccountName, ResourceRef, hibernation::Hibernation, record::Phase};
+use jiff::Timestamp;
+use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
     StoreError,
-    item::{Item, Stored as _},
+    item::{self, Item},
 };
 
 /// An item that this program cannot read, usually because a newer one wrote it. It is left alone.
@@ -33,14 +35,32 @@ impl Unreadable {
     }
 }
 
-impl ReadItems<Vec<Record>> {
+/// What a record says of whether its account handles the resource, and under which id it is listed.
+#[derive(Debug, Deserialize)]
+pub struct Coverage {
+    pub reference: ResourceRef,
+    #[serde(default)]
+    pub region: String,
+    pub phase: Phase,
+    pub unsupported: Option<String>,
+    pub missing_since: Option<Timestamp>,
+    pub hibernation: Option<Box<Hibernation>>,
+}
+
+impl Coverage {
+    /// The attributes that are read of a record. Most of these names are words of DynamoDB's own.
+    pub(crate) const ATTRIBUTES: &str =
+        "resource format reference region phase unsupported missing_since hibernation";
+}
+
+impl<T: DeserializeOwned> ReadItems<Vec<T>> {
     pub(crate) fn add(&mut self, item: Item) {
         let part = |name: &str| {
             let text = item.get(name).and_then(|value| value.as_s().ok());
             text.cloned().unwrap_or_default()
         };
         let reference = format!("{}/{}", part("account"), part("resource"));
-        match Record::of_item(item) {
+        match item::parse(item) {
             Ok(record) => self.read.push(record),
             Err(source) => self.unreadable.push(Unreadable { reference, source }),
         }

@@ -195,7 +195,6 @@ async fn take(
         Taking { context, trigger, requested_at, state, doubts_tags: false, price_requests: 0 };
     let configuration = &in_force.configuration;
     let mut asked = known.asked;
-    covered.note(account, configuration, &unreadable, &records);
     newer.extend(unreadable);
     let recorded = Recorded { records: &records, newer: &newer };
     let health = match list(context, budget, account, configuration, recorded).await {

@@ -119,6 +119,33 @@ async fn all_records_of_one_account_are_read_whatever_their_number() {
 }
 
 #[tokio::test]
+async fn what_an_account_covers_is_read_without_the_rest_of_its_records() {
+    let world = World::new().await;
+    let (store, wire) = world.process();
+    let mut plain = large(server(1), 10_000);
+    (plain.region, plain.missing_since) = ("fsn1".to_owned(), Some(monday()));
+    let plain = store.save(plain).await.unwrap();
+    let machine = json!({ "present": "server/9" });
+    let mut hibernated = server(2);
+    hibernated.unsupported = Some("another datacenter".to_owned());
+    hibernated.hibernation = serde_json::from_value(machine).unwrap();
+    let hibernated = store.save(hibernated).await.unwrap();
+    wire.sent();
+
+    let read = store.coverage_of(&plain.reference.account).await.unwrap();
+    assert!(read.unreadable.is_empty(), "{read:?}");
+    let found = |of: &Record| read.read.iter().find(|one| one.reference == of.reference).unwrap();
+    for of in [&plain, &hibernated] {
+        let found = found(of);
+        assert_eq!(found.region, of.region);
+        assert_eq!(found.phase, of.phase);
+        assert_eq!(found.unsupported, of.unsupported);
+        assert_eq!(found.missing_since, of.missing_since);
+        assert_eq!(found.hibernation, of.hibernation);
+    }
+}
+
+#[tokio::test]
 async fn resources_of_all_kinds_have_keys_of_their_own() {
     let store = World::new().await.store();
     let names = [
@@ -147,6 +174,7 @@ async fn every_read_but_those_of_the_index_and_of_all_history_is_strongly_consis
     store.record(&saved.reference).await.unwrap();
     store.records(slice::from_ref(&saved.reference)).await.unwrap();
     store.records_of(&saved.reference.account).await.unwrap();
+    store.coverage_of(&saved.reference.account).await.unwrap();
     history(&store, &saved.reference).await;
     store.in_force().await.unwrap();
     store.account_states().await.unwrap();

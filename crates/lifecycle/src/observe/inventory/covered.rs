@@ -1,7 +1,10 @@
 //! Which resources the accounts of one provider cover, so that a resource that two of them reach is
 //! scheduled by neither.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    iter,
+};
 
 use domain::{
     AccountName, ResourceId, ResourceRef,
@@ -9,6 +12,9 @@ use domain::{
     hibernation::of_label,
     record::{Phase, Record},
 };
+use futures_util::{StreamExt as _, stream};
+use provider::AT_ONCE;
+use store::Coverage;
 
 use super::references;
 use crate::{Context, Error, report::Report};
@@ -19,26 +25,6 @@ use crate::{Context, Error, report::Report};
 pub(super) struct Covered(BTreeMap<AccountName, HashMap<ResourceId, ResourceRef>>);
 
 impl Covered {
-    pub(super) fn note(
-        &mut self,
-        account: &AccountName,
-        configuration: &Configuration,
-        unreadable: &[ResourceRef],
-        records: &[Record],
-    ) {
-        let Some(of) = configuration.accounts.get(account) else {
-            return;
-        };
-        let covered = records.iter().filter(|record| covers(of, record));
-        let covered = covered.map(|record| &record.reference);
-        // The key of an unreadable record says which resource is reached.
-        let all = unreadable.iter().chain(covered);
-        let all = all.map(|reference| (reference.id.clone(), reference.clone()));
-        let present = records.iter().filter(|record| covers(of, record));
-        let present = present.map(|record| (present_id(record), record.reference.clone()));
-        self.0.insert(account.clone(), all.chain(present).collect());
-    }
-
     /// Forgets what an account covers, because its records were written since.
     pub(super) fn forget(&mut self, account: &AccountName) {
         self.0.remove(account);
@@ -52,14 +38,24 @@ impl Covered {
         configuration: &Configuration,
         report: &mut Report,
     ) -> Result<(), Error> {
-        for other in others(account, configuration) {
-            if self.0.contains_key(other) {
-                continue;
-            }
-            let found = context.store.records_of(other).await?;
+        let unknown = others(account, configuration).filter(|other| !self.0.contains_key(*other));
+        let unknown: Vec<_> = unknown.collect();
+        let read = async |other| (other, context.store.coverage_of(other).await);
+        let mut read = stream::iter(unknown).map(read).buffered(AT_ONCE);
+        while let Some((other, found)) = read.next().await {
+            let found = found?;
             let unreadable = references(&found.unreadable);
-            let records = report.readable(found);
-            self.note(other, configuration, &unreadable, &records);
+            let recorded = report.readable(found);
+            let account = &configuration.accounts[other];
+            let covered = recorded.into_iter().filter(|one| covers(account, one));
+            let covered = covered.flat_map(|one| {
+                let recreated = one.hibernation.and_then(|machine| machine.present);
+                let ids = iter::once(one.reference.id.clone()).chain(recreated);
+                ids.map(move |id| (id, one.reference.clone()))
+            });
+            // The key of an unreadable record says which resource is reached.
+            let unreadable = unreadable.into_iter().map(|one| (one.id.clone(), one));
+            self.0.insert(other.clone(), unreadable.chain(covered).collect());
         }
         Ok(())
     }
@@ -107,10 +103,10 @@ fn others<'c>(
 
 /// Reports whether a recorded resource still exists, and is still the account's to handle: its
 /// datacenters may have changed since.
-fn covers(account: &Account, record: &Record) -> bool {
-    let is_there = !matches!(record.phase, Phase::Gone { .. }) && record.missing_since.is_none();
-    let is_within = account.cloud().is_none_or(|cloud| cloud.covers(&record.region));
-    is_there && is_within && record.unsupported.is_none()
+fn covers(account: &Account, of: &Coverage) -> bool {
+    let is_there = !matches!(of.phase, Phase::Gone { .. }) && of.missing_since.is_none();
+    let is_within = account.cloud().is_none_or(|cloud| cloud.covers(&of.region));
+    is_there && is_within && of.unsupported.is_none()
 }
 
 /// Returns the id under which a list shows a record's resource.
