@@ -347,11 +347,12 @@ bench: build $(BENCH_VENV)/installed ## Measure the functions beside their peers
 
 # Optimized builds; the functions run in one process, beside the engine and the clouds.
 .PHONY: scale
-scale: rust $(BENCH_VENV)/installed ## Measure an edge of up to 10,000 resources, into BENCHMARKS.md and docs/costs.md
+scale: rust $(BENCH_VENV)/installed ## Measure an edge of up to 10,000 resources, into BENCHMARKS.md and docs/costs.md (SIZES=0 100 ...)
 	@$(CARGO) build --profile bench --locked --workspace \
 	   --example engine --bin cloud-simulator --bin offhours
 	@PYTHONPATH=infra:tests $(BENCH_VENV)/bin/python -m bench.scale \
-	   --programs $(BENCH_TARGET)/release --command 'make scale'
+	   --programs $(BENCH_TARGET)/release $(if $(SIZES),--sizes $(SIZES)) \
+	   --command 'make scale$(if $(SIZES), SIZES="$(SIZES)")'
 
 .PHONY: idle
 idle: rust $(BENCH_VENV)/installed ## Measure a service that has nothing to do, for twenty minutes

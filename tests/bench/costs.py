@@ -9,7 +9,7 @@ from collections.abc import Callable
 from . import scaled
 from .figures import Result
 
-FLEETS = (0, 100, 1000, 10_000)
+FLEETS = (0, 100, 1000, 10_000, 100_000)
 EDGES = 2
 """How often each resource is stopped or started in a day."""
 DAYS = 30
