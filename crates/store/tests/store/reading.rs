@@ -179,7 +179,7 @@ async fn every_read_but_those_of_the_index_and_of_all_history_is_strongly_consis
     store.in_force().await.unwrap();
     store.account_states().await.unwrap();
     let sent = wire.sent();
-    assert_eq!(sent.len(), 9);
+    assert_eq!(sent.len(), 10);
     for request in sent {
         let body = match request.operation.as_str() {
             "BatchGetItem" => &request.body["RequestItems"][World::tables().resources],
