@@ -2,6 +2,7 @@
 //! protocol as the real one, and listens on nothing.
 
 mod reads;
+mod transactions;
 
 use std::{fmt, path::Path};
 
@@ -28,6 +29,7 @@ use dynoxide::{Database, DynoxideError};
 use store::{Store, Tables};
 
 use reads::Reads;
+use transactions::Transactions;
 
 /// The prefix of the names of the service's tables, whose reads are cached.
 pub(crate) const PREFIX: &str = "offhours-";
@@ -39,6 +41,7 @@ pub struct Engine {
     /// A cache of an engine in memory: a read that is repeated before its table is written gets the
     /// same answer. A file may meanwhile be written by another process.
     reads: Option<Reads>,
+    transactions: Transactions,
 }
 
 impl fmt::Debug for Engine {
@@ -53,6 +56,7 @@ impl Engine {
         Ok(Self {
             database: Database::memory().context("cannot start the embedded store")?,
             reads: Some(Reads::default()),
+            transactions: Transactions::default(),
         })
     }
 
@@ -61,7 +65,7 @@ impl Engine {
         let name = path.to_str().context("the data file's name is not UTF-8")?;
         let database = Database::new(name)
             .with_context(|| format!("cannot open the data file {}", path.display()))?;
-        Ok(Self { database, reads: None })
+        Ok(Self { database, reads: None, transactions: Transactions::default() })
     }
 
     #[must_use]
@@ -79,7 +83,11 @@ impl Engine {
     /// as its operation, such as `Query`, and its JSON body.
     #[must_use]
     pub fn answer(&self, operation: &str, body: &str) -> (u16, Bytes) {
-        let execute = || execute(&self.database, operation, body).map(Bytes::from);
+        let carry_out = |body: &str| execute(&self.database, operation, body).map(Bytes::from);
+        let execute = || match operation {
+            "TransactWriteItems" => self.transactions.answer(body, carry_out),
+            _ => carry_out(body),
+        };
         let answered = match &self.reads {
             Some(reads) => reads.answer(operation, body, execute),
             None => execute(),
