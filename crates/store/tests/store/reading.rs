@@ -134,6 +134,9 @@ async fn what_an_account_covers_is_read_without_the_rest_of_its_records() {
 
     let read = store.coverage_of(&plain.reference.account).await.unwrap();
     assert!(read.unreadable.is_empty(), "{read:?}");
+    let [query] = &wire.sent()[..] else { panic!("one page") };
+    let names = query.body["ExpressionAttributeNames"].as_object().unwrap();
+    assert!(query.body["ProjectionExpression"].is_string() && names.len() < 10, "{query:?}");
     let found = |of: &Record| read.read.iter().find(|one| one.reference == of.reference).unwrap();
     for of in [&plain, &hibernated] {
         let found = found(of);
