@@ -1,5 +1,6 @@
 //! The inventory on request: the same as the timer's, but taken when a person asks.
 
+use cloud_simulator::Act;
 use domain::{AccountName, invocation::Question, record::Phase};
 use jiff::SignedDuration;
 use lifecycle::{Event, Occurrence, event::Subject};
@@ -186,6 +187,40 @@ fn a_kind_that_the_token_may_not_read_takes_nothing_else_away_and_is_not_gone() 
         let pool = world.record(POOL).await;
         assert!(!matches!(pool.phase, Phase::Gone { .. }), "{pool:?}");
         assert_eq!(pool.missing_since, None);
+    });
+}
+
+/// A restored record may be from before its first hibernation.
+#[test]
+fn a_machine_is_gone_once_the_list_of_snapshots_shows_none_of_it_or_may_not_be_read() {
+    run(async {
+        let fleet = one_of_each_kind() + &server(12, "");
+        let world = World::start(&office_hours("", "", ""), &fleet, monday("09:00:00")).await;
+        world.run_until(monday("09:01:00")).await;
+        for machine in ["do-main/droplet/1", "hz-eu/server/11"] {
+            world.person(machine, Act::Delete);
+        }
+        let listing = |path: &str, status: u16, id: &str| {
+            world.simulator().add_fault(fault(&json!({
+                "match": {"path_prefix": path},
+                "times": 100_000,
+                "does": {"answer": {
+                    "status": status,
+                    "body": json!({"id": id, "message": "no"}).to_string(),
+                }},
+            })));
+        };
+        listing("/v2/snapshots", 403, "forbidden");
+        listing("/v1/images", 503, "unavailable");
+        let is_gone = async |world: &World, machine: &str| {
+            matches!(world.record(machine).await.phase, Phase::Gone { .. })
+        };
+        world.run_until(monday("09:16:00")).await;
+        assert!(is_gone(&world, "do-main/droplet/1").await);
+        assert!(!is_gone(&world, "hz-eu/server/11").await);
+        world.simulator().clear_faults();
+        world.run_until(monday("09:21:00")).await;
+        assert!(is_gone(&world, "hz-eu/server/11").await);
     });
 }
 

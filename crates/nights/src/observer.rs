@@ -442,6 +442,11 @@ impl TrackedResource {
         size.covers(owed) || size.plan().is_some_and(|plan| self.chosen.contains(plan))
     }
 
+    /// Reports whether a person was told that the record was restored, and of what it does not know.
+    fn has_older(&self, record: &Record) -> bool {
+        self.restored_at.is_some() && record.hibernation_problem().is_some()
+    }
+
     /// Records that nothing has to be restored anymore.
     fn clear_owed(&mut self) {
         self.owed = None;

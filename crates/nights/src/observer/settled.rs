@@ -197,7 +197,7 @@ impl State {
         }
         let needs_a_person = matches!(record.phase, Phase::Stuck { .. } | Phase::Refused { .. })
             || record.request.as_ref().is_some_and(|request| request.problem.is_some())
-            || tracked.restored_at.is_some() && record.hibernation_problem().is_some();
+            || tracked.has_older(record);
         // An action that never ends keeps a machine busy at its cloud.
         let is_busy = !state["action"].is_null();
         let is_there = self.state_of(reference).is_some();

@@ -205,8 +205,9 @@ impl State {
     pub(super) fn until_differs(&self, record: &Record, now: Timestamp) -> Option<String> {
         let tracked = self.resources.get(&record.reference)?;
         self.state_of(&record.reference)?;
-        // A machine that is still being made is not listed as the one that it becomes.
-        record.present()?;
+        // A machine that is still being made is not listed as the one that it becomes, and one that was
+        // made since its record was backed up is not known as its own.
+        record.present().filter(|_| !tracked.has_older(record))?;
         let recorded = |text: &str| {
             record.until_tags.iter().any(|tag| tag.text == text && tag.gone_at.is_none())
         };

@@ -629,6 +629,15 @@ fn a_record_that_is_older_than_its_cloud_is_not_gone() {
     assert!(deleted.away().resource.busy.is_some());
 }
 
+#[test]
+fn a_record_from_before_the_first_hibernation_is_told_that_it_is_older() {
+    let copied = hibernated().listed(complete(&mark("later"), FIRST, "19:05")).at("23:00").away();
+    let mut record = Record { hibernation: None, ..copied.record.clone() };
+    copied.with(|seen, _| methods::take_stock(&mut record, seen));
+    let problem = record.hibernation_problem().unwrap();
+    assert_eq!(problem, "the record is older than the cloud: snapshot 77 is not in it");
+}
+
 /// A night older, it would wake the machine from the copy of the night before.
 #[test]
 fn a_hibernated_machine_is_not_woken_from_a_copy_that_was_replaced() {

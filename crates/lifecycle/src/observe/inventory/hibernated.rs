@@ -31,6 +31,8 @@ pub(super) struct UnlistedLooks<'a> {
     client: Client,
     /// What lists show of machines, or why one is not looked at now.
     known: HashMap<ResourceRef, LookResult>,
+    /// The machines that are in no list, and of which something else of ours is there.
+    traced: HashSet<ResourceRef>,
     shared: SharedLists,
 }
 
@@ -43,13 +45,14 @@ impl<'a> UnlistedLooks<'a> {
         unlisted: &[Record],
         machines: &Machines,
     ) -> Self {
-        let mut known = HashMap::new();
-        let hibernated = unlisted.iter().filter(|record| {
-            let was_hibernated = record.hibernation.is_some();
-            was_hibernated && !needs_no_look(record)
-        });
-        let (asleep, mut others): (Vec<_>, Vec<_>) = hibernated.partition(|one| is_asleep(one));
-        if !asleep.is_empty() {
+        let (mut known, mut traced) = (HashMap::new(), HashSet::new());
+        let unlisted = unlisted.iter().filter(|record| !needs_no_look(record));
+        let (hibernated, never): (Vec<_>, Vec<_>) =
+            unlisted.partition(|record| record.hibernation.is_some());
+        let (asleep, mut others): (Vec<_>, Vec<_>) =
+            hibernated.into_iter().partition(|one| is_asleep(one));
+        let going: Vec<_> = never.into_iter().filter(|record| is_going(record)).collect();
+        if !asleep.is_empty() || !going.is_empty() {
             let now = inventory.budget.now();
             let requested_at = machines.requested_at.map_or(now, |at| at.min(now));
             let listed = look::snapshots(inventory.client, inventory.budget).await;
@@ -63,6 +66,19 @@ impl<'a> UnlistedLooks<'a> {
                         known.insert(record.reference.clone(), shown.map(Some));
                     }
                     None => others.push(record),
+                }
+            }
+            for record in going {
+                match &listed {
+                    Ok(listed) if machines.is_traced(record, listed) => {
+                        traced.insert(record.reference.clone());
+                        others.push(record);
+                    }
+                    // Whoever hibernates gives a token that may list snapshots.
+                    Err(failure) if !failure.token_refused() || failure.ends_soon() => {
+                        known.insert(record.reference.clone(), Err(failure.clone()));
+                    }
+                    Ok(_) | Err(_) => {}
                 }
             }
         }
@@ -80,7 +96,7 @@ impl<'a> UnlistedLooks<'a> {
             }
         }
         let client = inventory.client.sending_at_most(requests);
-        Self { inventory, client, known, shared: SharedLists::default() }
+        Self { inventory, client, known, traced, shared: SharedLists::default() }
     }
 
     /// Looks at a resource that is not listed.
@@ -90,7 +106,7 @@ impl<'a> UnlistedLooks<'a> {
         }
         let budget = self.inventory.budget;
         let Reads { sight, extent, .. } = Reads::of(record);
-        if sight == Sighted::Always {
+        if sight == Sighted::Always || self.traced.contains(&record.reference) {
             return self.shared.sight(&self.client, budget, record, extent).await;
         }
         look::of_record(self.inventory.client, budget, record).await
@@ -119,6 +135,12 @@ fn is_asleep(record: &Record) -> bool {
     record.is_hibernated() && matches!(record.phase, Phase::Settled { .. }) && !unresolved
 }
 
+/// Reports whether a machine that was never hibernated, as far as is recorded, is about to be taken for
+/// gone. Its record may have been restored from before its first hibernation.
+fn is_going(record: &Record) -> bool {
+    record.missing_since.is_some() && !record.kind().is_sized()
+}
+
 /// The machines that are listed, any of which may be in the place of a hibernated one.
 pub(super) struct Machines {
     names: HashSet<String>,
@@ -136,6 +158,12 @@ impl Machines {
             labels: resources().filter_map(made_of).collect(),
             requested_at: looks.iter().map(|look| look.requested_at).min(),
         }
+    }
+
+    /// Reports whether lists show a machine recreated from a missing one, or a snapshot of ours of it.
+    fn is_traced(&self, record: &Record, listed: &ListedSnapshots) -> bool {
+        let of = &record.reference.id;
+        self.labels.contains(&of_label(of)) || !listed.of_machine(of, None).is_empty()
     }
 
     /// Returns what lists show of a hibernated machine; `None` if it may be anything but hibernated
@@ -162,5 +190,26 @@ impl Machines {
         }
         let resource = hibernate::shown(record, &sight)?;
         Some(Look { requested_at, resource, sight: Some(Box::new(sight)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use transition::tests::droplet;
+
+    use super::*;
+
+    #[test]
+    fn a_machine_is_traced_by_the_label_of_one_that_was_recreated_from_it() {
+        let case = droplet();
+        let mut made = case.resource.clone();
+        made.id = "droplet/9".parse().unwrap();
+        let is_traced = |resource| {
+            let look = Look { requested_at: case.now, resource, sight: None };
+            Machines::of(&[look]).is_traced(&case.record, &ListedSnapshots::default())
+        };
+        assert!(!is_traced(made.clone()));
+        made.tags.insert(format!("offhours-of:{}", case.resource.id.to_string().replace('/', "-")));
+        assert!(is_traced(made));
     }
 }

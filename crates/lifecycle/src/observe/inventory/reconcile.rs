@@ -2,7 +2,7 @@
 
 use std::{
     cell::Cell,
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
 };
 
 use domain::{
@@ -75,7 +75,8 @@ impl Inventory<'_> {
         invoke: &impl Invoke,
         report: &mut Report,
     ) -> Option<Health> {
-        let made = labels_of_made(&records, &self.newer);
+        let listed = looks.iter().map(|look| &look.resource.id).collect();
+        let made = labels_of_made(&records, &self.newer, &listed);
         let machines = Machines::of(&looks);
         let mut doubles = BTreeMap::new();
         let mut recorded = BTreeMap::<ResourceId, Vec<Record>>::new();
@@ -436,11 +437,17 @@ pub(super) fn needs_no_look(record: &Record) -> bool {
 type MadeOf = HashMap<String, Option<(ResourceRef, ResourceId)>>;
 
 /// Returns the labels of machines recreated from these records, or from those that a newer program
-/// wrote. A record that is gone has none.
-fn labels_of_made(records: &[Record], newer: &[ResourceRef]) -> MadeOf {
+/// wrote. A record whose machine is missing may be older than its first hibernation; one that is gone
+/// has no machine.
+fn labels_of_made(
+    records: &[Record],
+    newer: &[ResourceRef],
+    listed: &HashSet<&ResourceId>,
+) -> MadeOf {
     let hibernated = records
         .iter()
-        .filter(|one| one.hibernation.is_some() && !matches!(one.phase, Phase::Gone { .. }));
+        .filter(|one| one.hibernation.is_some() || !listed.contains(&one.reference.id))
+        .filter(|one| !matches!(one.phase, Phase::Gone { .. }));
     let hibernated = hibernated.map(|one| {
         let present = one.present().cloned();
         let present = present.map(|present| (one.reference.clone(), present));

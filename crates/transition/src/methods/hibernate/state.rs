@@ -177,6 +177,11 @@ pub fn take_stock(record: &mut Record, seen: Observation<'_>) {
     let power = seen.resource.power;
     let resolved = !record.request.as_ref().is_some_and(Request::is_unresolved);
     let settled = matches!(record.phase, Phase::Settled { .. });
+    if seen.sight.is_some() {
+        // A record from before the first hibernation keeps nothing that could hold its problem.
+        let of = &record.reference.id;
+        record.hibernation.get_or_insert_with(|| Box::new(Hibernation::of(of.clone())));
+    }
     let kept = record.hibernation.as_deref();
     let problem = kept.and_then(|kept| problem_of(kept, seen.sight));
     learn(record, seen);
