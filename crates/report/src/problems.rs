@@ -159,7 +159,8 @@ fn unresolved(record: &Record) -> Option<Problem> {
             format!(
                 "look at the provider for machines and snapshots labelled {OF_LABEL}={of}, and \
                  whether the account's token is of their project; restore a newer backup of the \
-                 record if it came from one. `offhours forget {reference} --anyway` gives it up"
+                 record if it came from one. `offhours forget {reference} --anyway` gives it up, and \
+                 `offhours rebuild` makes a new one of what the provider shows"
             )
         },
     ))
