@@ -741,3 +741,24 @@ fn change_fault(chance: &mut Rng) -> Fault {
         _ => cloud_fault(chance),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_configuration_lists_a_resource_under_two_schedules() {
+        for seed in 9_000_000..9_000_300 {
+            let night = night(seed);
+            let setups = night.happenings.iter().filter_map(|one| {
+                let EventKind::Apply { setup } = &one.what else { return None };
+                Some(setup)
+            });
+            for setup in setups.chain([&night.setup]) {
+                let mut listed = BTreeSet::new();
+                let all = setup.schedules.values().flat_map(|rule| &rule.resources);
+                all.for_each(|entry| assert!(listed.insert(entry), "{seed}: {entry} twice"));
+            }
+        }
+    }
+}

@@ -164,8 +164,11 @@ impl Fleet {
         for member in &self.members {
             if chance.u8(..10) == 0 {
                 let place = chance.usize(..schedules.len());
-                if let Some(rule) = schedules.values_mut().nth(place) {
-                    rule.resources.insert(member.reference.clone().into());
+                let entry = member.reference.clone().into();
+                // What two schedules list is refused, and never applied.
+                for (at, rule) in schedules.values_mut().enumerate() {
+                    rule.resources.remove(&entry);
+                    rule.resources.extend((at == place).then(|| entry.clone()));
                 }
             }
         }
