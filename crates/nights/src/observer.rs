@@ -442,7 +442,7 @@ impl TrackedResource {
         size.covers(owed) || size.plan().is_some_and(|plan| self.chosen.contains(plan))
     }
 
-    /// Reports whether a person was told that the record was restored, and of what it does not know.
+    /// Reports whether the record was restored, and has what it does not know as its problem.
     fn has_older(&self, record: &Record) -> bool {
         self.restored_at.is_some() && record.hibernation_problem().is_some()
     }

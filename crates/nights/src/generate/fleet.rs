@@ -166,9 +166,11 @@ impl Fleet {
                 let place = chance.usize(..schedules.len());
                 let entry = member.reference.clone().into();
                 // What two schedules list is refused, and never applied.
-                for (at, rule) in schedules.values_mut().enumerate() {
+                for rule in schedules.values_mut() {
                     rule.resources.remove(&entry);
-                    rule.resources.extend((at == place).then(|| entry.clone()));
+                }
+                if let Some(rule) = schedules.values_mut().nth(place) {
+                    rule.resources.insert(entry);
                 }
             }
         }

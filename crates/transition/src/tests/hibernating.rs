@@ -630,7 +630,7 @@ fn a_record_that_is_older_than_its_cloud_is_not_gone() {
 }
 
 #[test]
-fn a_record_from_before_the_first_hibernation_is_told_that_it_is_older() {
+fn a_record_from_before_the_first_hibernation_has_the_problem_of_an_older_one() {
     let copied = hibernated().listed(complete(&mark("later"), FIRST, "19:05")).at("23:00").away();
     let mut record = Record { hibernation: None, ..copied.record.clone() };
     copied.with(|seen, _| methods::take_stock(&mut record, seen));

@@ -46,12 +46,10 @@ impl<'a> UnlistedLooks<'a> {
         machines: &Machines,
     ) -> Self {
         let (mut known, mut traced) = (HashMap::new(), HashSet::new());
-        let unlisted = unlisted.iter().filter(|record| !needs_no_look(record));
-        let (hibernated, never): (Vec<_>, Vec<_>) =
-            unlisted.partition(|record| record.hibernation.is_some());
-        let (asleep, mut others): (Vec<_>, Vec<_>) =
-            hibernated.into_iter().partition(|one| is_asleep(one));
-        let going: Vec<_> = never.into_iter().filter(|record| is_going(record)).collect();
+        let to_look_at = || unlisted.iter().filter(|record| !needs_no_look(record));
+        let hibernated = to_look_at().filter(|record| record.hibernation.is_some());
+        let (asleep, mut others): (Vec<_>, Vec<_>) = hibernated.partition(|one| is_asleep(one));
+        let going: Vec<_> = to_look_at().filter(|record| is_going(record)).collect();
         if !asleep.is_empty() || !going.is_empty() {
             let now = inventory.budget.now();
             let requested_at = machines.requested_at.map_or(now, |at| at.min(now));
@@ -74,7 +72,7 @@ impl<'a> UnlistedLooks<'a> {
                         traced.insert(record.reference.clone());
                         others.push(record);
                     }
-                    // Whoever hibernates gives a token that may list snapshots.
+                    // Hibernation takes a token that may list snapshots.
                     Err(failure) if !failure.token_refused() || failure.ends_soon() => {
                         known.insert(record.reference.clone(), Err(failure.clone()));
                     }
@@ -138,7 +136,7 @@ fn is_asleep(record: &Record) -> bool {
 /// Reports whether a machine that was never hibernated, as far as is recorded, is about to be taken for
 /// gone. Its record may have been restored from before its first hibernation.
 fn is_going(record: &Record) -> bool {
-    record.missing_since.is_some() && !record.kind().is_sized()
+    record.hibernation.is_none() && record.missing_since.is_some() && !record.kind().is_sized()
 }
 
 /// The machines that are listed, any of which may be in the place of a hibernated one.
