@@ -283,7 +283,8 @@ impl ProvideErrorMetadata for Refused {
 #[cfg(test)]
 mod tests {
     use std::{
-        io::{Read as _, Seek as _, Write as _},
+        fs,
+        io::{Read as _, Write as _},
         net::TcpListener,
         sync::Arc,
         thread,
@@ -345,19 +346,18 @@ mod tests {
             ("503 Service Unavailable\r\nconnection: close", ""),
             ("200 OK\r\nconnection: close", r#"{"secret":"hush"}"#),
         ]);
-        let mut log = tempfile::tempfile().unwrap();
+        let log = tempfile::NamedTempFile::new().unwrap();
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(tracing::Level::TRACE)
-            .with_writer(Arc::new(log.try_clone().unwrap()))
+            .with_writer(Arc::new(log.reopen().unwrap()))
             .finish();
-        let _guard = tracing::subscriber::set_default(subscriber);
+        // An event that a thread without a subscriber comes to first may be off for all threads.
+        tracing::subscriber::set_global_default(subscriber).unwrap();
         let headers = [("x-amz-target", "AmazonSSM.GetParameter")];
         let body = b"{}".to_vec();
         let answer = service.send(Method::POST, "/a%3Ab", &headers, body).await.unwrap();
         assert_eq!(answer.json::<serde_json::Value>().unwrap()["secret"], "hush");
-        let mut logged = String::new();
-        log.rewind().unwrap();
-        log.read_to_string(&mut logged).unwrap();
+        let logged = fs::read_to_string(log.path()).unwrap();
         assert!(logged.contains("Answer") && !logged.contains("hush"), "{logged}");
         let requests = served.join().unwrap();
         assert_eq!(requests.len(), 2);
