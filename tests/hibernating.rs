@@ -11,7 +11,7 @@ use domain::{
     schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp};
-use lifecycle::Event;
+use lifecycle::{Event, Occurrence};
 use serde_json::{Value, json};
 use store::item::record_key;
 
@@ -997,6 +997,23 @@ fn a_record_that_is_restored_by_day_is_not_gone() {
         let gone = |event: &Event| matches!(event, Event::Gone { .. });
         assert!(!events.iter().any(gone), "{events:#?}");
         assert_eq!(night.only()["status"], cloud.running);
+    });
+}
+
+/// A record that knows of no hibernation, of the only machine of its account.
+#[test]
+fn a_record_that_is_restored_from_before_its_first_hibernation_is_not_gone() {
+    at_each_cloud(async |cloud| {
+        for at in [monday("23:00:30"), tuesday("07:30:30")] {
+            let mut night = Night::begin(cloud).await;
+            let backup = Record { hibernation: None, ..night.record().await };
+            night.run_until(at).await;
+            restore(&night, &backup).await;
+            night.run_until(at + SignedDuration::from_mins(20)).await;
+            night.is_told("the record is older than the cloud: ");
+            let vanished = |one: &Occurrence| matches!(&one.event, Event::Postponed { reason, .. } if reason.words().contains("vanished"));
+            assert!(!night.world.outcomes().iter().any(vanished), "{at}");
+        }
     });
 }
 

@@ -30,6 +30,7 @@ use transition::methods::{Reads, Sighted};
 
 use self::{
     covered::{Covered, present_id},
+    hibernated::{Machines, none_if_not_permitted},
     reconcile::Inventory,
 };
 use crate::{
@@ -479,8 +480,8 @@ struct Recorded<'a> {
 }
 
 /// Reports whether an account seems to have lost all of its resources at once: the list shows none
-/// that is recorded, each answers 404, and no snapshot of a hibernated one is there, nor of one of
-/// which nothing else is known.
+/// that is recorded, each answers 404, and nothing of ours is there of any: no snapshot, nor a machine
+/// recreated from one. Their records may be older than their first hibernation.
 async fn all_vanished(
     client: &Client,
     budget: Budget<'_>,
@@ -507,18 +508,18 @@ async fn all_vanished(
     if expected.is_empty() && (rest == 0 || listed.looks.is_empty()) {
         return Ok(false);
     }
-    for record in expected {
+    for record in &expected {
         if look::of_record(client, budget, record).await?.is_some() {
             return Ok(false);
         }
     }
-    if rest == 0 {
-        return Ok(true);
-    }
-    let snapshots = look::snapshots(client, budget).await?;
+    let snapshots = look::snapshots(client, budget).await;
+    let snapshots = if rest == 0 { none_if_not_permitted(snapshots) } else { snapshots }?;
     let hidden = hidden.into_iter().map(|one| (&one.reference.id, one.hibernation.as_deref()));
-    let mut hidden = hidden.chain(newer.into_iter().map(|id| (id, None)));
-    Ok(hidden.all(|(of, hibernation)| snapshots.of_machine(of, hibernation).is_empty()))
+    let others = expected.iter().map(|one| &one.reference.id).chain(newer).map(|id| (id, None));
+    let machines = Machines::of(&listed.looks);
+    let is_traced = |(of, kept)| machines.is_traced(of, kept, &snapshots);
+    Ok(!hidden.chain(others).any(is_traced))
 }
 
 /// Returns the resources whose records cannot be read, by their keys.

@@ -5,8 +5,8 @@
 use std::collections::{HashMap, HashSet};
 
 use domain::{
-    ResourceRef,
-    hibernation::{HibernationState, Sight, of_label},
+    ResourceId, ResourceRef,
+    hibernation::{Hibernation, HibernationState, Sight, of_label},
     look::Look,
     pacing::SightRequests,
     record::{INVENTORY_INTERVAL, Phase, Record, Request},
@@ -17,7 +17,7 @@ use transition::methods::{Reads, Sighted, hibernate};
 
 use super::reconcile::{Inventory, made_of, needs_no_look};
 use crate::{
-    failure::ObservationError,
+    failure::{LoginFailure, ObservationError},
     observe::look::{self, LookResult, SharedLists},
 };
 
@@ -66,17 +66,17 @@ impl<'a> UnlistedLooks<'a> {
                     None => others.push(record),
                 }
             }
+            let listed = none_if_not_permitted(listed);
             for record in going {
                 match &listed {
-                    Ok(listed) if machines.is_traced(record, listed) => {
+                    Ok(listed) if machines.is_traced(&record.reference.id, None, listed) => {
                         traced.insert(record.reference.clone());
                         others.push(record);
                     }
-                    // Hibernation takes a token that may list snapshots.
-                    Err(failure) if !failure.token_refused() || failure.ends_soon() => {
+                    Ok(_) => {}
+                    Err(failure) => {
                         known.insert(record.reference.clone(), Err(failure.clone()));
                     }
-                    Ok(_) | Err(_) => {}
                 }
             }
         }
@@ -127,6 +127,16 @@ async fn room(inventory: &Inventory<'_>, machines: usize) -> u64 {
     room
 }
 
+/// Returns no snapshots for a token that may not list them: hibernation takes one that may.
+pub(super) fn none_if_not_permitted(
+    listed: Result<ListedSnapshots, ObservationError>,
+) -> Result<ListedSnapshots, ObservationError> {
+    listed.or_else(|failure| {
+        let is_permitted = failure.login != Some(LoginFailure::NotPermitted);
+        if is_permitted { Err(failure) } else { Ok(ListedSnapshots::default()) }
+    })
+}
+
 /// Reports whether nothing is known to change about a machine that does not exist.
 fn is_asleep(record: &Record) -> bool {
     let unresolved = record.request.as_ref().is_some_and(Request::is_unresolved);
@@ -158,10 +168,15 @@ impl Machines {
         }
     }
 
-    /// Reports whether lists show a machine recreated from a missing one, or a snapshot of ours of it.
-    fn is_traced(&self, record: &Record, listed: &ListedSnapshots) -> bool {
-        let of = &record.reference.id;
-        self.labels.contains(&of_label(of)) || !listed.of_machine(of, None).is_empty()
+    /// Reports whether lists show a machine recreated from a missing one, or a snapshot of ours of it,
+    /// of which some may be known.
+    pub(super) fn is_traced(
+        &self,
+        of: &ResourceId,
+        known: Option<&Hibernation>,
+        listed: &ListedSnapshots,
+    ) -> bool {
+        self.labels.contains(&of_label(of)) || !listed.of_machine(of, known).is_empty()
     }
 
     /// Returns what lists show of a hibernated machine; `None` if it may be anything but hibernated
@@ -204,7 +219,8 @@ mod tests {
         made.id = "droplet/9".parse().unwrap();
         let is_traced = |resource| {
             let look = Look { requested_at: case.now, resource, sight: None };
-            Machines::of(&[look]).is_traced(&case.record, &ListedSnapshots::default())
+            let machines = Machines::of(&[look]);
+            machines.is_traced(&case.record.reference.id, None, &ListedSnapshots::default())
         };
         assert!(!is_traced(made.clone()));
         made.tags.insert(format!("offhours-of:{}", case.resource.id.to_string().replace('/', "-")));
