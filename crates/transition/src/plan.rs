@@ -127,10 +127,7 @@ impl Planner<'_> {
                     None => self.acknowledge(due, Power::Running, reason.to_owned()),
                 }
             }
-            (false, quiet_at) => match self.refusal() {
-                Some(reason) => self.refuse(self.transition(due), Some(due), reason),
-                None => self.claim(due, quiet_at, self.left_stuck()),
-            },
+            (false, quiet_at) => self.claim_if_it_may(due, quiet_at, self.left_stuck()),
         }
     }
 
@@ -179,7 +176,7 @@ impl Planner<'_> {
         let free = self.busy().is_none() && !self.is_unresolved();
         let goes_on = acts && !self.at_end() && self.runs_without_its_plan().is_none();
         if goes_on && (lost || overtaken) && free {
-            return self.claim(due, self.view.record.not_before(), None);
+            return self.claim_if_it_may(due, self.view.record.not_before(), None);
         }
         if goes_on && overtaken && self.busy().is_some() {
             // Taken as handled, it would be given up to what a person did before it.
@@ -442,6 +439,19 @@ impl Planner<'_> {
         let mut record = self.view.record.clone();
         record.handled = Some(only_observed(due, self.view.record));
         self.write(record, None, vec![Event::Declined { reason }])
+    }
+
+    /// Claims the record, unless it is to stop and could not come back.
+    fn claim_if_it_may(
+        &self,
+        due: &Due,
+        quiet_at: Option<Timestamp>,
+        ended: Option<HistoryEntry>,
+    ) -> Plan {
+        match self.refusal() {
+            Some(reason) => self.refuse(self.transition(due), Some(due), reason),
+            None => self.claim(due, quiet_at, ended),
+        }
     }
 
     /// Claims the record and permits exactly one request.

@@ -1447,3 +1447,27 @@ fn what_is_seen_to_be_off_counts_anew_before_it_proves_its_snapshot() {
         assert_eq!(record.hibernation.unwrap().running_since, since, "{power:?}");
     }
 }
+
+/// Returns the case after a request of its that the cloud refused for being busy.
+fn refused_as_busy(case: Case, send: Send) -> Case {
+    let mut record = send.record;
+    record.permit = None;
+    apply(&mut record, &Err(failure(FailureKind::Busy, &refusal())), at("19:05:12"));
+    case.record(|old| *old = record)
+}
+
+#[test]
+fn a_newer_stop_deletes_nothing_that_could_not_come_back() {
+    let case = hibernated().copied().at("19:05:10");
+    let send = case.sends(STOP);
+    assert_eq!(send.step(), Step::Delete);
+    let mut busy = refused_as_busy(case, send).at("19:07");
+    busy.refusal = Some("its plan cannot be ordered");
+    busy.ssh_key = None;
+    let newer = busy.clone().overridden(STOPPED, "19:06", "22:00");
+    for case in [busy, newer] {
+        let record = case.writes(STOP).record;
+        assert!(matches!(record.phase, Phase::Refused { .. }), "{:?}", record.phase);
+        assert!(record.is_held_stopped());
+    }
+}
