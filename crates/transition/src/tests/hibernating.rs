@@ -1471,3 +1471,20 @@ fn a_newer_stop_deletes_nothing_that_could_not_come_back() {
         assert!(record.is_held_stopped());
     }
 }
+
+#[test]
+fn what_was_not_given_back_is_still_tried_after_a_deletion_without_effect() {
+    let lacking = |kept: &mut Hibernation| {
+        kept.refused = vec![Attachment::Network(manifest().networks.remove(0))];
+        kept.incomplete = true;
+        kept.wakes = vec![mark("made")];
+        kept.manifest = Some(manifest());
+    };
+    let case = hibernated().copied().at("19:05:10").keeping(lacking);
+    let case = case.machine(|machine| machine.manifest.as_mut().unwrap().networks.clear());
+    let send = case.sends(STOP);
+    assert_eq!(send.step(), Step::Delete);
+    let started = refused_as_busy(case, send).overridden(RUNNING, "19:06", "22:00").at("19:07");
+    let step = started.asks(START);
+    assert!(matches!(step, Step::Attach(Attachment::Network(_))), "{step:?}");
+}

@@ -357,7 +357,8 @@ enum Lacks {
 }
 
 fn lacks(kept: &Hibernation, machine: &ObservedMachine) -> Lacks {
-    let woken = !kept.wakes.is_empty();
+    // A deletion that came to nothing has left the machine as it was, perhaps incomplete.
+    let woken = !kept.wakes.is_empty() || kept.incomplete;
     let Some(had) = kept.manifest.as_ref().filter(|_| woken) else {
         return Lacks::Nothing;
     };
