@@ -271,11 +271,7 @@ impl Follower<'_> {
         match request.map(|request| &request.ask) {
             Some(Ask::Accepted { at, .. }) if now >= *at + deadline => {
                 let minutes = deadline.as_mins();
-                let reason = format!("accepted, and not seen within {minutes} minutes");
-                match direction {
-                    Direction::Stop => self.stuck(self.with_observation(), reason),
-                    Direction::Start => self.had_no_effect(&reason),
-                }
+                self.no_effect_in_time(format!("accepted, and not seen within {minutes} minutes"))
             }
             // A command over SSH that ends without a clear answer is not run all night.
             Some(Ask::Open) if self.is_vague() && !is_paused => {
@@ -318,7 +314,7 @@ impl Follower<'_> {
         });
         let late = from.is_some_and(|from| self.view.now >= from + self.deadline());
         if self.view.record.kind() == ResourceKind::Machine && late {
-            return self.stuck(self.with_observation(), format!("not seen: {why}"));
+            return self.no_effect_in_time(format!("not seen: {why}"));
         }
         self.observed()
     }
@@ -388,15 +384,18 @@ impl Follower<'_> {
         }
     }
 
-    /// Handles an accepted start that had no effect: it is sent again after a while and needs a person
-    /// meanwhile. A machine that stays off all day costs more than a request.
-    fn had_no_effect(&self, reason: &str) -> Follow {
-        let mut record = self.failed(reason);
+    /// Handles a request whose effect is not seen in time. A stop is stuck; a start is sent again after
+    /// a while and needs a person meanwhile: a machine that stays off all day costs more than a request.
+    fn no_effect_in_time(&self, reason: String) -> Follow {
+        if self.transition.direction == Direction::Stop {
+            return self.stuck(self.with_observation(), reason);
+        }
+        let mut record = self.failed(&reason);
         if let Some(request) = &mut record.request {
             // It may still take effect.
             request.earlier_unanswered = true;
         }
-        let stuck = self.report_problem(&mut record, reason);
+        let stuck = self.report_problem(&mut record, &reason);
         self.write(record, None, stuck.into_iter().collect())
     }
 

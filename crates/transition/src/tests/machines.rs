@@ -122,6 +122,20 @@ fn a_machine_whose_state_stays_unknown_is_stuck_at_its_own_deadline_and_not_befo
 }
 
 #[test]
+fn a_start_after_which_the_state_stays_unknown_is_sent_again_once_it_is_known() {
+    let asked = machine().off().asked(START, "08:00", accepted("08:00:10"));
+    let late = Some(SignedDuration::from_mins(5));
+    let asked = asked.request(|request| request.effect_timeout = late);
+    let unknown = asked.busy().seen(Power::Between);
+    unknown.clone().at("08:05:09").goes_on();
+    let write = unknown.clone().at("08:05:10").records();
+    assert!(matches!(write.events[..], [Event::Stuck { .. }]), "{:?}", write.events);
+    let mut off = unknown.record(|record| *record = write.record).off().at("08:20");
+    off.resource.busy = None;
+    off.sends(START);
+}
+
+#[test]
 fn a_stop_whose_command_gives_no_clear_answer_is_not_repeated_all_night() {
     let open = asked_to_stop(Ask::Open).unknown();
     open.clone().at("19:04:59").goes_on();
