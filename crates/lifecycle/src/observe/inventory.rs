@@ -453,7 +453,7 @@ fn tags_vanished(records: &[Record], looks: &[Look]) -> bool {
         !record.tags.is_empty() || record.cluster.as_ref().is_some_and(|c| !c.tags.is_empty())
     };
     let listed: HashSet<_> = looks.iter().map(|look| &look.resource.id).collect();
-    let still_listed = |record: &&Record| listed.contains(&record.reference.id);
+    let still_listed = |record: &&Record| listed.contains(&present_id(record));
     tagless && records.iter().filter(still_listed).any(had_tags)
 }
 

@@ -1,4 +1,4 @@
-use domain::resource::Resource;
+use domain::{hibernation::Hibernation, resource::Resource};
 
 use super::*;
 use transition::tests::{at, droplet};
@@ -43,4 +43,9 @@ fn tags_that_vanish_all_at_once_are_not_believed() {
     assert!(!tags_vanished(&records, &[&other]));
     let never = case.clone().record(|record| record.tags.clear()).record;
     assert!(!tags_vanished(&[never], &[&bare]));
+    // It was recreated since.
+    let mut recreated = Hibernation::of(case.record.reference.id.clone());
+    recreated.adopt(other.id.clone());
+    let recreated = Record { hibernation: Some(Box::new(recreated)), ..case.record };
+    assert!(tags_vanished(&[recreated], &[&other]));
 }
