@@ -536,11 +536,14 @@ impl Record {
         let seen = self.observed.as_ref().map(|observed| observed.power);
         let stands = match &self.phase {
             Phase::Settled { at } => Some(*at),
-            Phase::Gone { .. } => seen,
-            Phase::InFlight { transition } | Phase::Stuck { transition, .. } => {
-                return transition.direction == Direction::Start && seen != Some(Power::Running);
+            Phase::InFlight { transition } | Phase::Stuck { transition, .. }
+                if transition.direction == Direction::Start =>
+            {
+                return seen != Some(Power::Running);
             }
-            Phase::Refused { .. } => None,
+            Phase::InFlight { .. } => return false,
+            // The machine may have been switched off before the stop came to an end.
+            Phase::Stuck { .. } | Phase::Refused { .. } | Phase::Gone { .. } => seen,
         };
         let desired = self.handled.as_ref().and_then(|handled| handled.desired);
         desired == Some(Desired::Stopped) && stands == Some(Power::Stopped)

@@ -103,6 +103,25 @@ fn what_has_not_been_started_yet_is_held_stopped() {
 }
 
 #[test]
+fn what_a_stop_that_failed_later_switched_off_is_held_stopped() {
+    let stopping = office_droplet().having_handled("mon 19:00", STOPPED);
+    let stopping = stopping.in_flight_towards(Direction::Stop, "mon 19:00");
+    let transition = stopping.in_flight().unwrap().clone();
+    let (since, reason) = (at("mon 19:20"), String::new());
+    let refused = Phase::Refused { transition: transition.clone(), reason: reason.clone() };
+    for phase in [refused, Phase::Stuck { transition, since, reason }] {
+        let record = Record { phase, ..stopping.clone() };
+        let off = seen(record.clone(), Power::Stopped);
+        assert!(off.is_held_stopped());
+        check(&world(), &off, None);
+        check(&world().without_schedules(), &off, ORPHANED);
+        let on = seen(record, Power::Running);
+        assert!(!on.is_held_stopped());
+        check(&world().without_schedules(), &on, None);
+    }
+}
+
+#[test]
 fn a_start_by_a_person_that_was_given_up_was_not_meant_to_stay_off() {
     let mut record = droplet()
         .commanded("mon 18:00", RUNNING)
