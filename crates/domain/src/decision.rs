@@ -256,7 +256,10 @@ fn decide(
     if adopts && is_before_joining(record, edge) && !brings_back(record, edge) {
         return leave(LeaveReason::Adopting);
     }
-    let why = why_due(record, membership.schedule(), edge, generation, rule);
+    let mode = mode(record, &policy, rules.configuration);
+    // Its start was given up, or only observed: that edge is still to be carried out.
+    let undone = mode == Mode::Act && brings_back(record, edge);
+    let why = why_due(record, membership.schedule(), edge, generation, rule, undone);
     match (why, edge.desired.map(Direction::towards)) {
         (Some(why), Some(direction)) => Decision::Act(Due {
             direction,
@@ -268,7 +271,7 @@ fn decide(
             },
             cause: edge.cause.clone(),
             why,
-            mode: mode(record, &policy, rules.configuration),
+            mode,
         }),
         (None, Some(direction)) => match record.in_flight() {
             Some(transition) if transition.direction == direction && wants_asking(record, now) => {
@@ -306,6 +309,7 @@ fn why_due(
     edge: &DesiredEdge,
     generation: Generation,
     rule: Option<&Rule>,
+    undone: bool,
 ) -> Option<Why> {
     let desired = edge.desired?;
     let Some(handled) = &record.handled else {
@@ -315,6 +319,7 @@ fn why_due(
         return Some(Why::Edge);
     }
     let changed = generation > handled.generation || schedule != handled.schedule.as_ref();
+    let changed = changed || undone && edge.key == handled.key;
     if changed && edge.desired != handled.desired {
         return Some(Why::Changed);
     }

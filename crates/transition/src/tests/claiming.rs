@@ -315,6 +315,8 @@ fn what_was_held_stopped_before_observe_mode_stays_so() {
     assert_eq!(ending(&write), Some(&Ending::WouldHave));
     assert_eq!(desired(&write), Some(STOPPED));
     let stays = off().record(|record| *record = write.record);
+    // The deployment acts again, under the same configuration.
+    stays.clone().at("08:30").sends(START);
     let write = stays.observing().at("19:00").writes(STOP);
     assert_eq!(desired(&write), Some(STOPPED));
     // A person switched this one off.

@@ -330,6 +330,15 @@ fn a_start_that_is_given_up_leaves_the_resource_stopped_by_us() {
 }
 
 #[test]
+fn a_start_that_was_given_up_is_sent_once_its_schedule_covers_it_again() {
+    let failing = server().off().handled("08:00", RUNNING).asked(START, "08:00", failed("08:15"));
+    let released = failing.clone().untagged().at("08:16").records().record;
+    let again = failing.record(|record| *record = released).at("08:40");
+    again.clone().observing().leaves(START);
+    again.sends(START);
+}
+
+#[test]
 fn what_opts_out_in_a_watch_out_is_released_after_it() {
     let watching = server().in_flight(START, "08:00").not_before("08:10");
     let watching = watching.off().untagged();
