@@ -372,6 +372,42 @@ fn an_override_ends_with_its_schedule_only_knowingly() {
 }
 
 #[test]
+fn a_pause_ends_with_its_schedule_or_its_account_only_knowingly() {
+    run(async {
+        let terminal = Terminal::new("17:50:00").await;
+        let office = office_hours("", "", "");
+        terminal.local(&office, "17:55:00").await;
+        let renamed = office.replace("office", "bureau");
+        let moved = office.replace("hz-eu", "hz-new");
+        for (scope, name, without) in
+            [("--schedule", "office", &renamed), ("--account", "hz-eu", &moved)]
+        {
+            let pause = ["pause", scope, name, "--reason", "release"];
+            let paused = terminal.run(&pause).await;
+            assert_eq!(paused.code, Some(0), "{}", paused.stderr);
+            let (code, plan) = apply(&terminal, without, &["--dry-run"]).await;
+            assert_eq!(code, Some(1), "{plan}");
+            let refused = plan["refused"][0].as_str().unwrap();
+            let kind = scope.trim_start_matches('-');
+            assert!(refused.contains(&format!("({kind} {name} until ")), "{refused}");
+            let (code, plan) = apply(&terminal, without, &["--dry-run", "--leave"]).await;
+            assert_eq!(code, Some(0), "{plan}");
+            assert_eq!(terminal.run(&["resume", scope, name]).await.code, Some(0));
+            let (code, plan) = apply(&terminal, without, &["--dry-run"]).await;
+            assert_eq!(code, Some(0), "{plan}");
+        }
+        // Whatever is configured, these apply to it.
+        let everything = ["pause", "--yes", "--reason", "release"];
+        for narrowed in [&[][..], &["--tag", "env=dev"]] {
+            let paused = terminal.run(&[&everything, narrowed].concat()).await;
+            assert_eq!(paused.code, Some(0), "{}", paused.stderr);
+        }
+        let (code, plan) = apply(&terminal, &renamed, &["--dry-run"]).await;
+        assert_eq!(code, Some(0), "{plan}");
+    });
+}
+
+#[test]
 fn a_second_account_over_one_project_is_refused_before_it_freezes_both() {
     run(async {
         let terminal = Terminal::new("17:50:00").await;

@@ -99,8 +99,10 @@ pub(crate) async fn put_into_force(
     let new = Rules { configuration: &wanted, overrides: &overrides };
     let records = all_records(store).await?;
     let consequences = Consequences::of(&records, in_force.rules(), new, now);
-    let lapsing =
-        consequences.lapsing.first().map(|one| format!("end an override of {}", one.target));
+    let lapsing = consequences.lapsing.first();
+    let lapsing = lapsing.map(|one| format!("end an override of {}", one.target));
+    let pause = consequences.lapsing_pauses.first();
+    let lapsing = lapsing.or(pause.map(|one| format!("end a pause of {}", one.scope)));
     let stranded = consequences.stranded.first();
     let stranded = stranded.map(|one| format!("leave {} stopped", one.resource));
     if let Some(what) = lapsing.or(stranded) {

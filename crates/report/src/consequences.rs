@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use domain::{
     AccountName, ResourceId, ResourceRef, ScheduleName,
-    configuration::{Account, Configuration, Mode, Override, OverrideTarget, Selector},
+    configuration::{
+        Account, Configuration, Mode, Override, OverrideTarget, Pause, PauseScope, Selector,
+    },
     decision::{Decision, LeaveReason, Rules, Verdict, coming_edges, judge, mode, override_of},
     joining::join_all,
     left_behind::{barrier, coverage},
@@ -37,6 +39,8 @@ pub struct Consequences {
     pub stranded: Vec<Stranded>,
     /// Overrides that would end before their time, because what they apply to goes.
     pub lapsing: Vec<Override>,
+    /// Pauses that would end before their time, for the same reason.
+    pub lapsing_pauses: Vec<Pause>,
     /// Resources that a second account would reach, so that nothing would be sent for them.
     pub twice: Vec<[ResourceRef; 2]>,
     /// Resources that would join a schedule with too many others of their account at once, and would
@@ -133,6 +137,9 @@ impl Consequences {
         all.twice = twice(&joined, new.configuration);
         let active = old.overrides.iter().filter(|one| one.is_active(now));
         all.lapsing = active.filter(|one| lapses(one, new.configuration)).cloned().collect();
+        let pauses = old.overrides.pauses().filter(|one| one.is_active(now));
+        let lapsing = pauses.filter(|one| is_pointless(&one.scope, new.configuration));
+        all.lapsing_pauses = lapsing.cloned().collect();
         for account in joined.chunk_by_mut(|a, b| a.reference.account == b.reference.account) {
             all.held.extend(join(account, new, now));
         }
@@ -182,6 +189,15 @@ fn lapses(one: &Override, new: &Configuration) -> bool {
             let account = new.renamed(reference).account;
             !new.accounts.contains_key(&account)
         }
+    }
+}
+
+/// Reports whether nothing is left that a pause applies to.
+fn is_pointless(scope: &PauseScope, new: &Configuration) -> bool {
+    match scope {
+        PauseScope::Schedule(name) => !new.schedules.contains_key(name),
+        PauseScope::Account(name) => !new.accounts.contains_key(new.present_name(name)),
+        PauseScope::Everything | PauseScope::Tag(_) => false,
     }
 }
 

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use domain::{
     AccountName,
     activity::Author,
-    configuration::{Configuration, Floor, Generation, Mode, Override},
+    configuration::{Configuration, Floor, Generation, Mode, Override, Pause},
     decision::Rules,
     record::{Direction, Record},
     schedule::desired_or_any,
@@ -90,8 +90,8 @@ pub(super) struct Options {
     /// With --dry-run: end with exit code 4 if something would change.
     #[arg(long, requires = "dry_run")]
     exit_code: bool,
-    /// Leave resources stopped that nothing would bring back, and end overrides whose schedule or
-    /// account goes. `offhours start` brings back resources that a schedule releases; nothing brings
+    /// Leave resources stopped that nothing would bring back, and end overrides and pauses whose
+    /// schedule or account goes. `offhours start` brings back resources that a schedule releases; nothing brings
     /// back those in an account that is removed. Refused if one of the latter is owed a size.
     #[arg(long)]
     leave: bool,
@@ -329,13 +329,10 @@ impl Plan {
     /// Decides what to warn of, and whether to refuse it.
     fn judge(&mut self, options: &Options, context: &Context) {
         self.warnings = self.warnings();
-        let refused = [
-            self.reached_twice(),
-            self.left_behind(options),
-            self.lapsing(options),
-            self.loosening(options, context),
-        ];
-        self.refused = self.without_return(true).chain(refused.into_iter().flatten()).collect();
+        let refused =
+            [self.reached_twice(), self.left_behind(options), self.loosening(options, context)];
+        let refused = refused.into_iter().flatten().chain(self.lapsing(options));
+        self.refused = self.without_return(true).chain(refused).collect();
     }
 
     fn is_refused(&self) -> bool {
@@ -522,20 +519,28 @@ impl Plan {
         }
     }
 
-    fn lapsing(&self, options: &Options) -> Option<String> {
-        let lapsing = &self.consequences.lapsing;
-        if lapsing.is_empty() || options.leave {
-            return None;
-        }
-        let ends = lapsing.iter().map(|Override { target, desired, ends_at, by, .. }| {
-            format!("{target} to {desired} until {}, by {by}", local(*ends_at, &self.zone))
+    /// Overrides and pauses that would end before their time.
+    fn lapsing(&self, options: &Options) -> impl Iterator<Item = String> {
+        let Consequences { lapsing, lapsing_pauses, .. } = &self.consequences;
+        let until = |ends_at: Timestamp| local(ends_at, &self.zone);
+        let overrides = lapsing.iter().map(|Override { target, desired, ends_at, by, .. }| {
+            format!("{target} to {desired} until {}, by {by}", until(*ends_at))
         });
-        Some(format!(
-            "{} would end at once, because what it applies to goes ({}): set it anew for what takes \
-             its place and clear it, or pass --leave",
-            count(lapsing.len(), "override"),
-            ends.collect::<Vec<_>>().join("; "),
-        ))
+        let pauses = lapsing_pauses.iter().map(|Pause { scope, ends_at, by, .. }| {
+            format!("{scope} until {}, by {by}", until(*ends_at))
+        });
+        let set_anew = "set it anew for what takes its place and clear it";
+        let paused_anew = "pause what takes its place and resume it";
+        let all: [(_, _, Vec<_>); 2] =
+            [("override", set_anew, overrides.collect()), ("pause", paused_anew, pauses.collect())];
+        let lapsing = all.into_iter().filter(|(.., ends)| !ends.is_empty() && !options.leave);
+        lapsing.map(|(what, instead, ends)| {
+            let (count, ends) = (count(ends.len(), what), ends.join("; "));
+            format!(
+                "{count} would end at once, because what it applies to goes ({ends}): {instead}, or \
+                 pass --leave"
+            )
+        })
     }
 
     /// Guard rails that would be given up without a person having been asked.
