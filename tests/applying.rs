@@ -372,6 +372,27 @@ fn an_override_ends_with_its_schedule_only_knowingly() {
 }
 
 #[test]
+fn an_account_that_was_never_listed_holds_nothing_and_what_is_stopped_is_shown() {
+    run(async {
+        let fleet = [ACCOUNTS, &droplets(1..=30, &["offhours:office"])].concat();
+        let terminal = Terminal::with_fleet(&fleet, "18:03:00").await;
+        let office = office_hours("", "", "");
+        let (code, plan) = apply(&terminal, &office, &["--yes"]).await;
+        assert_eq!(code, Some(0), "{plan}");
+        let consequences = &plan["consequences"];
+        assert_eq!(consequences["held"], json!({}));
+        let soon = consequences["soon"].as_array().unwrap();
+        assert!(soon.iter().all(|one| one["direction"] == "stop"), "{soon:?}");
+        assert_eq!(soon.len(), 30);
+        terminal.local(&office, "18:06:00").await;
+        let status = terminal.run(&["status", "-o", "json"]).await;
+        let rows: Vec<Value> = serde_json::from_str(&status.stdout).unwrap();
+        let stopped = rows.iter().filter(|row| row["state"] != "running");
+        assert_eq!(stopped.count(), 30, "{}", status.stdout);
+    });
+}
+
+#[test]
 fn a_pause_ends_with_its_schedule_or_its_account_only_knowingly() {
     run(async {
         let terminal = Terminal::new("17:50:00").await;

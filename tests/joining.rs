@@ -29,7 +29,8 @@ async fn foretold(world: &World, configuration: &str) -> Consequences {
     let old = store.in_force().await.unwrap();
     let new = parse(configuration);
     let new = domain::decision::Rules { configuration: &new, overrides: &old.overrides };
-    Consequences::of(&records, old.rules(), new, world.local.now())
+    let states = store.account_states().await.unwrap().read;
+    Consequences::of(&records, old.rules(), new, &states, world.local.now())
 }
 
 /// How many of the thirty are held, and how many are stopped.

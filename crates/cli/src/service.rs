@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use crate::{
     ask::confirm,
     configuration_file::{self, ListedResources},
-    connection::{all_records, remark_on},
+    connection::{all_records, readable, remark_on},
     context::Context,
     output,
     view::View,
@@ -98,7 +98,8 @@ pub(crate) async fn put_into_force(
     let overrides = in_force.overrides.renamed(&wanted);
     let new = Rules { configuration: &wanted, overrides: &overrides };
     let records = all_records(store).await?;
-    let consequences = Consequences::of(&records, in_force.rules(), new, now);
+    let states = readable(store.account_states().await?);
+    let consequences = Consequences::of(&records, in_force.rules(), new, &states, now);
     let lapsing = consequences.lapsing.first();
     let lapsing = lapsing.map(|one| format!("end an override of {}", one.target));
     let pause = consequences.lapsing_pauses.first();

@@ -5,10 +5,11 @@
 //! the new name and deleted under the old one in one transaction, so that exactly one of the two exists
 //! at any instant. Overrides are copied before the configuration takes effect and ended after it.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, collections::BTreeMap};
 
 use crate::{
-    configuration::{Configuration, Override, OverrideTarget, Overrides},
+    account::AccountState,
+    configuration::{Account, Configuration, Override, OverrideTarget, Overrides},
     record::{Record, Revision},
     reference::{AccountName, ResourceRef},
     resource::SavedState,
@@ -39,6 +40,19 @@ impl Configuration {
             account: self.present_name(&reference.account).clone(),
             id: reference.id.clone(),
         }
+    }
+
+    /// Reports whether an account was ever listed completely, under either name.
+    #[must_use]
+    pub fn was_listed(
+        &self,
+        account: &AccountName,
+        states: &BTreeMap<AccountName, AccountState>,
+    ) -> bool {
+        let was = self.accounts.get(account).and_then(Account::was);
+        let mut states =
+            [Some(account), was].into_iter().flatten().filter_map(|name| states.get(name));
+        states.any(|state| state.listed_at.is_some())
     }
 
     /// Reverts the renames of the configuration in force where this earlier one has the account

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::{
     AccountName, ResourceId, ResourceRef, ScheduleName,
+    account::AccountState,
     configuration::{
         Account, Configuration, Mode, Override, OverrideTarget, Pause, PauseScope, Selector,
     },
@@ -129,9 +130,16 @@ pub struct Unmatched {
 }
 
 impl Consequences {
-    /// Judges each record under the rules in force and under the new ones.
+    /// Judges each record under the rules in force and under the new ones. An account's first inventory
+    /// holds nothing, so what is known of the accounts decides as well.
     #[must_use]
-    pub fn of(records: &[Record], old: Rules<'_>, new: Rules<'_>, now: Timestamp) -> Self {
+    pub fn of(
+        records: &[Record],
+        old: Rules<'_>,
+        new: Rules<'_>,
+        accounts: &BTreeMap<AccountName, AccountState>,
+        now: Timestamp,
+    ) -> Self {
         let mut all = Self::default();
         let mut joined = carried_over(records, new.configuration);
         all.twice = twice(&joined, new.configuration);
@@ -141,7 +149,7 @@ impl Consequences {
         let lapsing = pauses.filter(|one| is_pointless(&one.scope, new.configuration));
         all.lapsing_pauses = lapsing.cloned().collect();
         for account in joined.chunk_by_mut(|a, b| a.reference.account == b.reference.account) {
-            all.held.extend(join(account, new, now));
+            all.held.extend(join(account, new, accounts, now));
         }
         for record in &joined {
             if matches!(record.phase, Phase::Gone { .. }) {
@@ -254,6 +262,7 @@ fn former(reference: &ResourceRef, old: Rules<'_>, new: Rules<'_>) -> ResourceRe
 fn join(
     records: &mut [Record],
     new: Rules<'_>,
+    accounts: &BTreeMap<AccountName, AccountState>,
     now: Timestamp,
 ) -> Option<(AccountName, Vec<ResourceRef>)> {
     let account = records.first()?.reference.account.clone();
@@ -262,6 +271,9 @@ fn join(
     }
     let was_held: Vec<_> = records.iter().map(|record| record.held).collect();
     join_all(records, new, now);
+    if !new.configuration.was_listed(&account, accounts) {
+        records.iter_mut().zip(&was_held).for_each(|(record, &was_held)| record.held = was_held);
+    }
     let held = records.iter().zip(was_held);
     let held = held.filter(|(record, was_held)| record.held && !was_held);
     let held: Vec<_> = held.map(|(record, _)| record.reference.clone()).collect();

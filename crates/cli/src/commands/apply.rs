@@ -315,8 +315,9 @@ impl Plan {
         let overrides = self.in_force.overrides.renamed(&proposed);
         let new = Rules { configuration: &proposed, overrides: &overrides };
         self.now = self.now.max(session.present());
-        self.consequences = Consequences::of(&records, self.in_force.rules(), new, self.now);
         let states = readable(session.store.account_states().await?);
+        self.consequences =
+            Consequences::of(&records, self.in_force.rules(), new, &states, self.now);
         let overloads = overloads(&records, new, |name| limit_of(states.get(name)), self.now);
         let warning = |one| {
             let (found, remedy) = remedies::of_overload(one, &self.zone, self.now);

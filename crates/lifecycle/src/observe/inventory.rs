@@ -137,15 +137,10 @@ impl<'a> Known<'a> {
         states: &AccountStates,
     ) -> Self {
         let configured = configuration.accounts.get(account);
-        let was = configured.and_then(|account| account.was());
-        let listed = |name: &AccountName| {
-            let state = states.get(name);
-            state.is_some_and(|state| state.listed_at.is_some())
-        };
         Self {
             account,
-            was,
-            listed_before: listed(account) || was.is_some_and(listed),
+            was: configured.and_then(|account| account.was()),
+            listed_before: configuration.was_listed(account, states),
             state: states.get(account).cloned(),
             asked: None,
         }
