@@ -9,6 +9,25 @@ use crate::{
 };
 
 #[test]
+fn a_refused_token_is_reported_each_time_and_fails_the_command() {
+    run(async {
+        let terminal = Terminal::new("12:00:00").await;
+        terminal.local(&office_hours("", "", ""), "12:03:00").await;
+        let wrong = [("DO_TOKEN", "another")];
+        for _ in 0..2 {
+            let ended = terminal.run_with(&wrong, &["stop", "web"]).await;
+            assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+            assert!(ended.stdout.contains("postponed: token refused"), "{}", ended.stdout);
+        }
+        let ended = terminal.run_with(&wrong, &["status", "--live", "-o", "json", "web"]).await;
+        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+        let rows: Vec<serde_json::Value> = serde_json::from_str(&ended.stdout).unwrap();
+        let live = rows[0]["live"].as_str().unwrap();
+        assert!(live.starts_with("token refused: "), "{live}");
+    });
+}
+
+#[test]
 fn commands_read_the_store_that_local_left_and_answer_by_their_exit_codes() {
     run(async {
         let terminal = Terminal::new("12:00:00").await;

@@ -204,6 +204,18 @@ async fn once_does_all_that_is_due_and_ends() {
 }
 
 #[tokio::test]
+async fn a_round_ends_with_1_if_something_was_not_done_and_with_2_if_a_setting_is_wrong() {
+    let mut world = World::new().await;
+    world.variables = vec![("DO_TOKEN", "another".to_owned())];
+    let ended = world.run(&ONCE).await;
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(ended.stdout.contains("token refused"), "{}", ended.stdout);
+    world.variables = vec![("OFFHOURS_MODE", "off".to_owned())];
+    let ended = world.run(&ONCE).await;
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+}
+
+#[tokio::test]
 async fn a_probe_learns_whether_both_timers_work_and_a_monitor_what_was_counted() {
     let world = World::new().await;
     let mut serving = world.start(&["--listen", "127.0.0.1:0"]);

@@ -93,7 +93,8 @@ pub(crate) async fn carry_out(
     let report = pending.functions.command(command.direction, invocation);
     let report = report.await?;
     for outcome in &report.outcomes {
-        pending.handle_outcome(outcome)?;
+        pending.view.answer(outcome)?;
+        pending.note(outcome);
     }
     if report.outcomes.is_empty() {
         output::remark("Nothing to do.\n");
@@ -141,10 +142,15 @@ struct PendingCommand<'a> {
 impl PendingCommand<'_> {
     fn handle_outcome(&mut self, outcome: &Occurrence) -> anyhow::Result<()> {
         self.view.show(outcome)?;
+        self.note(outcome);
+        Ok(())
+    }
+
+    fn note(&mut self, outcome: &Occurrence) {
         let course = outcome.event.class().course;
         self.needs_person |= course == Course::NeedsPerson;
         let Subject::Resource { resource, .. } = &outcome.subject else {
-            return Ok(());
+            return;
         };
         match course {
             Course::UnderWay => {
@@ -160,7 +166,6 @@ impl PendingCommand<'_> {
             Course::NotDone => self.failed = true,
             Course::Unrelated => {}
         }
-        Ok(())
     }
 
     /// Polls until nothing that was requested is in flight any more. On Ctrl-C the work continues

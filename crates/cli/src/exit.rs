@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use environment::settings::SettingError;
+
 use crate::configuration_file::LoadError;
 
 /// How a command ended.
@@ -23,7 +25,10 @@ impl Exit {
     #[must_use]
     pub fn of(error: &anyhow::Error) -> Self {
         let is_usage = |cause: &(dyn std::error::Error + 'static)| {
-            cause.is::<UsageError>() || cause.is::<LoadError>() || cause.is::<local::Unusable>()
+            cause.is::<UsageError>()
+                || cause.is::<LoadError>()
+                || cause.is::<SettingError>()
+                || cause.is::<local::Unusable>()
         };
         if error.chain().any(is_usage) { Self::BadUsage } else { Self::Failed }
     }

@@ -23,6 +23,7 @@ use serde::Serialize;
 use summary::Summary;
 
 use crate::{
+    Exit,
     output::{self, Format},
     progress::{bars, forget_echo},
 };
@@ -38,6 +39,10 @@ pub struct View {
     all: bool,
     /// How the time of an event is shown.
     time: &'static str,
+    /// Whether anything was not done.
+    not_done: bool,
+    /// Whether anything needs a person.
+    needs_person: bool,
 }
 
 /// A time among those of a day or two.
@@ -75,7 +80,7 @@ impl View {
             }
             Format::Table => Form::Plain,
         };
-        Self { form, zone, all, time: BRIEF }
+        Self { form, zone, all, time: BRIEF, not_done: false, needs_person: false }
     }
 
     /// Writes every event as a line of a log.
@@ -84,25 +89,46 @@ impl View {
             Format::Json | Format::Csv => Form::Json,
             Format::Table => Form::Plain,
         };
-        Self { form, zone, all: true, time: DATED }
+        Self { form, zone, all: true, time: DATED, not_done: false, needs_person: false }
     }
 
     pub fn show(&mut self, outcome: &Occurrence) -> anyhow::Result<()> {
         let severity = outcome.event.class().severity;
         // A reason that is repeated was shown already, and `status` and `why` show it, too.
         let is_shown = severity == Severity::Warning || self.all && severity == Severity::Usual;
+        self.put_outcome(outcome, is_shown)
+    }
+
+    /// Shows the answer to a command: why nothing was done, even if the log has it already.
+    pub(crate) fn answer(&mut self, outcome: &Occurrence) -> anyhow::Result<()> {
+        self.put_outcome(outcome, true)
+    }
+
+    fn put_outcome(&mut self, outcome: &Occurrence, is_shown: bool) -> anyhow::Result<()> {
         let line = is_shown.then(|| self.outcome_line(outcome));
         self.put(line.as_deref(), outcome)?;
+        let course = outcome.event.class().course;
+        self.not_done |= course == Course::NotDone;
+        self.needs_person |= course == Course::NeedsPerson;
         if let (Form::Terminal { under_way, .. }, Subject::Resource { resource, name, .. }) =
             (&mut self.form, &outcome.subject)
         {
-            match outcome.event.class().course {
+            match course {
                 Course::UnderWay => _ = under_way.insert(resource.clone(), name.clone()),
                 Course::Ended | Course::NeedsPerson => _ = under_way.remove(resource),
                 Course::NotDone | Course::Unrelated => {}
             }
         }
         Ok(())
+    }
+
+    /// The exit status of a command that ends with what was shown.
+    pub(crate) fn exit(&self) -> Exit {
+        match (self.not_done, self.needs_person) {
+            (true, _) => Exit::Failed,
+            (false, true) => Exit::NeedsPerson,
+            (false, false) => Exit::Done,
+        }
     }
 
     pub(crate) fn show_of_service(&mut self, event: &ServiceEvent) -> anyhow::Result<()> {

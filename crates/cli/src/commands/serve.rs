@@ -101,7 +101,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         );
     }
     show_rest(&mut view, &mut news)?;
-    Ok(Exit::Done)
+    Ok(if args.once && !interrupted { view.exit() } else { Exit::Done })
 }
 
 /// The real clouds, or a simulator whose clock runs.

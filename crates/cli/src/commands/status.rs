@@ -230,6 +230,8 @@ struct View<'a> {
     /// The number of resources that are not shown because they have been gone for days.
     past: usize,
     rows: Vec<ResourceView>,
+    /// Whether each resource that was asked for its state could be looked at.
+    all_answered: bool,
     /// The picture of their day, if that is shown instead.
     day: Option<String>,
 }
@@ -260,6 +262,7 @@ impl<'a> View<'a> {
             accounts: selected.accounts,
             past: selected.past,
             rows: Vec::new(),
+            all_answered: true,
             day: None,
             in_force,
         };
@@ -284,7 +287,7 @@ impl<'a> View<'a> {
         }
         view.rows = rows;
         if let Some(functions) = functions {
-            live::ask(functions, &mut view.rows).await?;
+            view.all_answered = live::ask(functions, &mut view.rows).await?;
         }
         if args.day {
             view.day = Some(day::draw(&view, store).await?);
@@ -358,7 +361,9 @@ impl<'a> View<'a> {
     fn exit(&self) -> Exit {
         let resources =
             !self.args.accounts && self.rows.iter().any(|row| row.needs_person().is_some());
-        if resources || !self.failing_accounts().is_empty() {
+        if !self.all_answered {
+            Exit::Failed
+        } else if resources || !self.failing_accounts().is_empty() {
             Exit::NeedsPerson
         } else {
             Exit::Done

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use domain::{ResourceRef, invocation::Question};
-use lifecycle::{Report, event::Subject};
+use lifecycle::{Event, Report, event::Subject};
 use report::resource::ResourceView;
 
 use crate::connection::Functions;
@@ -11,33 +11,42 @@ use crate::connection::Functions;
 /// The number of resources per invocation: each costs it a request to the provider.
 const BATCH: usize = 20;
 
-/// Asks about the resource of each row and stores the answer in the row.
-pub(super) async fn ask(functions: &Functions, rows: &mut [ResourceView]) -> anyhow::Result<()> {
+/// Asks about the resource of each row and stores the answer in the row. Returns whether all could be
+/// looked at.
+pub(super) async fn ask(functions: &Functions, rows: &mut [ResourceView]) -> anyhow::Result<bool> {
+    let mut all = true;
     for batch in rows.chunks_mut(BATCH) {
         let references = batch.iter().map(|row| row.resource.clone()).collect();
         let report = functions.ask(Question::Resources(references)).await?;
-        note(report, batch);
+        all &= note(report, batch);
     }
-    Ok(())
+    Ok(all)
 }
 
-/// Stores each of a report's answers in the row of its resource.
-fn note(report: Report, rows: &mut [ResourceView]) {
-    let mut answers: HashMap<ResourceRef, String> = HashMap::new();
+/// Stores each of a report's answers in the row of its resource. Returns whether there is one for each.
+fn note(report: Report, rows: &mut [ResourceView]) -> bool {
+    let mut answers: HashMap<ResourceRef, Result<String, String>> = HashMap::new();
     for outcome in report.outcomes {
         if let Subject::Resource { resource, .. } = outcome.subject {
-            answers.insert(resource, outcome.event.to_string());
+            let answer = match outcome.event {
+                Event::Postponed { reason, .. } => Err(reason.to_string()),
+                shown => Ok(shown.to_string()),
+            };
+            answers.insert(resource, answer);
         }
     }
+    let mut all = true;
     for row in rows {
-        let answer = answers.remove(&row.resource);
-        row.live = Some(answer.unwrap_or_else(|| "no answer".to_owned()));
+        let answer = answers.remove(&row.resource).unwrap_or_else(|| Err("no answer".to_owned()));
+        all &= answer.is_ok();
+        row.live = Some(answer.unwrap_or_else(|failure| failure));
     }
+    all
 }
 
 #[cfg(test)]
 mod tests {
-    use lifecycle::{Event, Occurrence};
+    use lifecycle::Occurrence;
 
     use super::*;
     use crate::evening::{in_force, now, office};
@@ -54,7 +63,7 @@ mod tests {
             outcomes: vec![Occurrence::of(&records[1], now(), Event::Status { state })],
             ..Report::default()
         };
-        note(report, &mut rows);
+        assert!(!note(report, &mut rows));
         let live = rows.map(|row| row.live);
         let expected = ["no answer", "running, s-1vcpu-1gb"];
         assert_eq!(live, expected.map(|text| Some(text.to_owned())));
