@@ -8,7 +8,7 @@ use report::time::shared_zone;
 
 use crate::{
     connection::Connection,
-    output::{Format, Style},
+    output::{self, Format, Style},
     print::Screen,
 };
 
@@ -46,6 +46,15 @@ impl Context {
     ) -> Screen {
         let zone = self.zone(configuration);
         Screen { format: self.format, style: Style::of_stdout(), zone, now }
+    }
+
+    pub(crate) fn remark_on_unknown_zone(&self) {
+        let named = env::var("TZ").unwrap_or_default();
+        if self.tz.is_none() && !named.is_empty() && TimeZone::try_system().is_err() {
+            output::remark(&format!(
+                "warning: TZ is `{named}`, which is no time zone: times are in UTC\n"
+            ));
+        }
     }
 
     /// The zone in which a command shows all its times.

@@ -179,6 +179,7 @@ impl Arguments {
 #[must_use]
 pub fn run(arguments: &Arguments) -> Exit {
     let (clock, context) = (Clock::machine(), &arguments.context);
+    context.remark_on_unknown_zone();
     let result = match &arguments.command {
         command if context.format == Format::Csv && !command.prints_rows() => {
             let message = "this command prints no rows: use -o json";
@@ -229,7 +230,8 @@ pub fn run(arguments: &Arguments) -> Exit {
 
 /// Runs an asynchronous command until it ends or Ctrl-C is pressed.
 fn wait_for(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
-    wait_for_own_end(async {
+    // What comes of a command is its own output.
+    run_to_end("error", async {
         progress::end_on_interrupt();
         command.await
     })
@@ -237,7 +239,14 @@ fn wait_for(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Resu
 
 /// Runs a command that handles Ctrl-C itself.
 fn wait_for_own_end(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
-    environment::logging::plain();
+    run_to_end("warn", command)
+}
+
+fn run_to_end(
+    logged: &str,
+    command: impl Future<Output = anyhow::Result<Exit>>,
+) -> anyhow::Result<Exit> {
+    environment::logging::plain(logged);
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?

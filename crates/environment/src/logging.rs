@@ -40,14 +40,14 @@ pub fn finish(result: anyhow::Result<()>) -> ExitCode {
     }
 }
 
-/// Starts logging as plain lines on stderr. The level is that of `RUST_LOG`, or else `warn`.
-pub fn plain() {
+/// Starts logging as plain lines on stderr. The levels are those of `RUST_LOG`, or else the usual ones.
+pub fn plain(usual: &str) {
     let lines = fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .without_time();
     let levels = levels().ok().flatten();
-    tracing_subscriber::registry().with(lines).with(levels.unwrap_or_else(|| known("warn"))).init();
+    tracing_subscriber::registry().with(lines).with(levels.unwrap_or_else(|| known(usual))).init();
 }
 
 /// Returns the levels that the environment names, if any.
@@ -88,9 +88,17 @@ pub fn in_words(error: &dyn std::error::Error) -> String {
 #[must_use]
 pub fn causes_in_words(error: &dyn std::error::Error) -> Option<String> {
     let causes = std::iter::successors(error.source(), |error| error.source());
-    let causes: Vec<_> =
-        causes.map(|error| said_by_aws(error).unwrap_or_else(|| error.to_string())).collect();
-    (!causes.is_empty()).then(|| causes.join(": "))
+    let mut before = error.to_string();
+    let mut words = Vec::new();
+    for cause in causes {
+        let cause = said_by_aws(cause).unwrap_or_else(|| cause.to_string());
+        // Some errors repeat their cause in their own words.
+        if !before.ends_with(&cause) {
+            words.push(cause.clone());
+        }
+        before = cause;
+    }
+    (!words.is_empty()).then(|| words.join(": "))
 }
 
 /// Returns AWS's own message from an error for which the SDK has no type and only a debug form:
@@ -118,5 +126,12 @@ mod tests {
             .build();
         let error = anyhow::Error::new(denied).context("failed to invoke stop");
         assert_eq!(in_words(&*error), "failed to invoke stop: you may not");
+    }
+
+    #[test]
+    fn a_cause_that_an_error_repeats_is_said_once() {
+        let refused = anyhow::anyhow!("refused").context("no connection: refused");
+        let error = refused.context("failed to send");
+        assert_eq!(in_words(&*error), "failed to send: no connection: refused");
     }
 }
