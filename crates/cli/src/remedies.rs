@@ -72,7 +72,9 @@ fn of_token(error: &TokenError) -> String {
             "store it as an SSM parameter of type SecureString, and write ssm:/PATH/NAME".to_owned()
         }
         TokenError::Shared(path) => format!("run `chmod 600 {path}` and try again"),
-        TokenError::Empty(place) => format!("put the account's token into {place}"),
+        TokenError::Empty(place) | TokenError::SeveralLines(place) => {
+            format!("put the account's token, and nothing else, into {place}")
+        }
     }
 }
 

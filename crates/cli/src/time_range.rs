@@ -53,21 +53,21 @@ pub(crate) fn between(
 ) -> anyhow::Result<Period> {
     let from = screen.instant(since, Asked::PastBegin)?;
     let until = until.map_or(Ok(screen.now), |until| screen.instant(until, Asked::PastEnd))?;
-    past(Period { from, until }, screen)
+    past(Period { from, until }, "--since", screen)
 }
 
 /// Returns the time of a calendar month, limited in the same way.
 pub(crate) fn of_month(month: Month, screen: &Screen) -> anyhow::Result<Period> {
     let [from, until] = month.bounds(Asked::PastBegin, screen.now)?;
-    past(Period { from, until }, screen)
+    past(Period { from, until }, "--month", screen)
 }
 
 /// Limits a period to now and to how long history is kept. Cutting its beginning is reported.
-fn past(asked: Period, Screen { zone, now, .. }: &Screen) -> anyhow::Result<Period> {
+fn past(asked: Period, by: &str, Screen { zone, now, .. }: &Screen) -> anyhow::Result<Period> {
     let now = *now;
     if asked.from >= now {
         let from = local(asked.from, zone);
-        bail_usage!("{from} is in the future: pass an earlier --since");
+        bail_usage!("{from} is in the future: pass an earlier {by}");
     }
     if asked.until <= asked.from {
         let (from, until) = (local(asked.from, zone), local(asked.until, zone));

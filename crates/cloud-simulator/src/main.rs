@@ -36,12 +36,16 @@ struct Arguments {
     listen: SocketAddr,
 
     /// Hold the clock at this instant (RFC 3339) instead of following the machine's
-    #[arg(long, value_name = "INSTANT")]
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
     at: Option<Timestamp>,
 
     /// What the clouds charge: a TOML file in the form of the simulator's own prices.toml
     #[arg(long, value_name = "FILE")]
     prices: Option<PathBuf>,
+}
+
+fn instant(text: &str) -> Result<Timestamp, &'static str> {
+    text.parse().map_err(|_| "write an instant, such as 2026-11-23T06:00:00Z")
 }
 
 #[tokio::main(flavor = "current_thread")]

@@ -16,7 +16,7 @@ use crate::file;
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// The variable is not set, or empty.
-    #[error("the environment variable {0} is not set; it should hold the account's token")]
+    #[error("the environment variable {0} is not set; it should hold the token or secret")]
     Variable(String),
     /// Tokens in SSM need AWS.
     #[error("ssm:{0} cannot be read without AWS; use env:VARIABLE, file:/PATH or credential:NAME")]
@@ -36,6 +36,9 @@ pub enum TokenError {
     /// The parameter or the file is empty.
     #[error("{0} is empty")]
     Empty(String),
+    /// It has several lines, and is no key.
+    #[error("{0} has more than one line, and should have the token alone")]
+    SeveralLines(String),
     /// systemd gave this process no credentials.
     #[error("{0} cannot be read: this process has no CREDENTIALS_DIRECTORY, which systemd sets")]
     NoCredentials(String),
@@ -153,10 +156,9 @@ impl Tokens {
             .call("AmazonSSM.GetParameter", &input)
             .await
             .map_err(|error| TokenError::Ssm { name: name.to_owned(), source: Box::new(error) })?;
-        match answer["Parameter"]["Value"].as_str().unwrap_or_default().trim() {
-            "" => Err(TokenError::Empty(format!("the SSM parameter {name}"))),
-            value => Ok(SecretString::from(value)),
-        }
+        secret(answer["Parameter"]["Value"].as_str().unwrap_or_default(), || {
+            format!("the SSM parameter {name}")
+        })
     }
 
     #[cfg(not(feature = "aws"))]
@@ -171,23 +173,29 @@ impl Tokens {
 }
 
 fn variable(name: &str) -> Result<SecretString, TokenError> {
-    env::var(name)
-        .ok()
-        .filter(|value| !value.trim().is_empty())
-        .map(|value| SecretString::from(value.trim()))
-        .ok_or_else(|| TokenError::Variable(name.to_owned()))
+    let value = env::var(name).ok().filter(|value| !value.trim().is_empty());
+    let value = value.ok_or_else(|| TokenError::Variable(name.to_owned()))?;
+    secret(&value, || format!("the environment variable {name}"))
+}
+
+/// Checks a token or a private key that was read.
+fn secret(text: &str, place: impl FnOnce() -> String) -> Result<SecretString, TokenError> {
+    // An OpenSSH key ends with a line break, and a token does not.
+    if text.starts_with("-----BEGIN") {
+        return Ok(SecretString::from(text));
+    }
+    match text.trim() {
+        "" => Err(TokenError::Empty(place())),
+        token if token.contains('\n') => Err(TokenError::SeveralLines(place())),
+        token => Ok(SecretString::from(token)),
+    }
 }
 
 /// Reads the secret in a file that only its owner can read.
 fn secret_in(path: &Path) -> Result<SecretString, TokenError> {
     let name = path.display().to_string();
     match file::read_key(path) {
-        Ok(Some(text)) if text.trim().is_empty() => {
-            Err(TokenError::Empty(format!("the file {name}")))
-        }
-        // An OpenSSH key ends with a line break, and a token does not.
-        Ok(Some(text)) if text.starts_with("-----BEGIN") => Ok(SecretString::from(text)),
-        Ok(Some(text)) => Ok(SecretString::from(text.trim())),
+        Ok(Some(text)) => secret(&text, || format!("the file {name}")),
         Ok(None) => Err(TokenError::Shared(name)),
         Err(source) => Err(TokenError::File { path: name, source }),
     }
@@ -221,6 +229,8 @@ mod tests {
         assert_eq!(read().await, "-----BEGIN KEY-----\nx\n");
         fs::write(&path, "\n").unwrap();
         assert!(read().await.ends_with(" is empty"), "{}", read().await);
+        fs::write(&path, "first\nsecond\n").unwrap();
+        assert!(read().await.contains(" has more than one line"), "{}", read().await);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         assert!(read().await.contains("can be read by others (chmod 600)"), "{}", read().await);
     }

@@ -5,7 +5,7 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     let word = word.to_lowercase();
     candidates
         .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&word, candidate), candidate))
+        .map(|candidate| (strsim::damerau_levenshtein(&word, &candidate.to_lowercase()), candidate))
         .filter(|(distance, candidate)| {
             let length = candidate.chars().count();
             *distance < length && *distance <= (length / 3).max(1)
@@ -47,6 +47,7 @@ mod tests {
         ] {
             assert_eq!(nearest(word, known), expected, "{word}");
         }
+        assert_eq!(nearest("web-5", ["web-25", "WEB-5"]), Some("WEB-5"));
     }
 
     #[test]

@@ -131,11 +131,13 @@ pub fn stands_until(
 
 /// Since when the resource has been observed in its settled state. The power of a sized resource
 /// says nothing about its size, so it is not compared: the time of the observation changes with
-/// either.
+/// either. What was as small as it gets before it was stopped has been stopped since its edge.
 fn seen_since(record: &Record, at: Power) -> Option<Timestamp> {
     let observed = record.observed.as_ref()?;
     let is_that = record.kind().is_sized() || observed.power == at;
-    is_that.then_some(observed.at)
+    let unchanged = record.kind().is_sized() && at == Power::Stopped && record.saved.is_none();
+    let handled = record.handled.as_ref().filter(|_| unchanged).map(|edge| edge.key.instant);
+    is_that.then(|| handled.map_or(observed.at, |edge| edge.max(observed.at)))
 }
 
 /// Why nothing can be done in an account until a person intervenes.

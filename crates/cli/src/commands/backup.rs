@@ -1,7 +1,7 @@
 //! `offhours backup`: writes everything that is stored to a file.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{BufRead as _, BufReader, BufWriter, Write as _},
     path::{Path, PathBuf},
 };
@@ -56,6 +56,10 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open_at_once().await?;
     let before = session.store.head().await?;
     let cannot_write = || format!("cannot write {}", args.file.display());
+    let there = fs::symlink_metadata(&args.file);
+    if there.is_ok_and(|there| !there.is_file()) {
+        bail_usage!("{} is no regular file: name another one", args.file.display());
+    }
     let folder = args.file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let file =
         NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).with_context(cannot_write)?;
@@ -76,7 +80,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let file = to.into_inner().map_err(std::io::IntoInnerError::into_error);
     let file = file.with_context(cannot_write)?;
     file.as_file().sync_all().with_context(cannot_write)?;
-    file.persist(&args.file).with_context(cannot_write)?;
+    file.persist(&args.file).map_err(|error| error.error).with_context(cannot_write)?;
     let items = count(usize::try_from(items)?, "item");
     output::print(&format!("Wrote {items} to {}\n", args.file.display()))?;
     Ok(Exit::Done)
@@ -132,7 +136,11 @@ impl Backup {
                 Ok(_) => Err(refusal(&path, number + 1, "there are items missing before it")),
                 Err(_) => match serde_json::from_str(&line) {
                     Ok(item) => Ok(Some(item)),
-                    Err(_) => Err(refusal(&path, number + 1, "it is not an item")),
+                    Err(_) => Err(refusal(
+                        &path,
+                        number + 1,
+                        "it is no item: the file is damaged or cut off",
+                    )),
                 },
             });
             read += 1;

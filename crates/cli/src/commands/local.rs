@@ -105,7 +105,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", env = "OFFHOURS_DATA")]
     data: Option<PathBuf>,
     /// Instant at which simulated time begins.
-    #[arg(long, value_name = "INSTANT", requires = "simulate")]
+    #[arg(long, value_name = "INSTANT", requires = "simulate", value_parser = instant)]
     from: Option<Timestamp>,
     /// How long to run [default: 24h in a simulation, otherwise until Ctrl-C].
     #[arg(long = "for", value_name = "SPAN")]
@@ -131,6 +131,10 @@ pub struct Args {
         hide = true
     )]
     no_timers: bool,
+}
+
+fn instant(text: &str) -> Result<Timestamp, &'static str> {
+    text.parse().map_err(|_| "write an instant, such as 2026-11-23T06:00:00Z")
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {

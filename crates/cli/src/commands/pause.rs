@@ -175,9 +175,13 @@ pub async fn resume(args: &ResumeArgs, context: &Context) -> anyhow::Result<Exit
     if !args.all && (meant.len() > 1 || scope != PauseScope::Everything) {
         meant.retain(|one| one.scope == scope);
     }
-    if meant.is_empty() {
-        let advice = if known.is_empty() { "nothing is paused".to_owned() } else { known };
-        bail_usage!("no such pause is in force: {advice}");
+    match (meant.is_empty(), known.as_str(), &scope) {
+        (false, ..) => {}
+        (true, "", _) => bail_usage!("no pause is in force"),
+        (true, known, PauseScope::Everything) => {
+            bail_usage!("say which pause: {known}, or --all of them");
+        }
+        (true, known, _) => bail_usage!("no such pause is in force: {known}"),
     }
     let author = author(&session, args.given.reason.clone()).await?;
     let screen = context.screen(&*in_force.configuration, session.now);

@@ -317,7 +317,7 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
         assert_eq!(of("--schedule office").await, ["gone", "idle", "web", "workers"]);
         for (line, expected) in [
             ("--schedule ofice", "did you mean `office`?"),
-            ("--month 2026-07", "is in the future"),
+            ("--month 2026-07", "is in the future: pass an earlier --month"),
         ] {
             let error = reported(line).await.unwrap_err();
             assert!(error.is::<UsageError>(), "{error:?}");

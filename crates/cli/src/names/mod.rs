@@ -192,7 +192,8 @@ pub(crate) fn check_owner<'c>(
     configuration: &'c Configuration,
 ) -> Result<&'c str, UsageError> {
     let tag = owner_tag(configuration)?;
-    exists("owner", owner, records.iter().filter_map(|one| one.tag_value(tag)))?;
+    let owners: BTreeSet<_> = records.iter().filter_map(|one| one.tag_value(tag)).collect();
+    exists("owner", owner, owners.iter().copied())?;
     Ok(tag)
 }
 

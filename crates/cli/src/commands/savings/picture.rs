@@ -63,7 +63,8 @@ impl print::Row for Row {
             None => Cell::new("?"),
         }),
         Column::Text("Why", |row, _| {
-            let of_method = || best(row).or(row.methods.first())?.why.as_deref();
+            let unknown = row.methods.iter().find(|one| one.fits && one.saved.is_none());
+            let of_method = || best(row).or(unknown).or(row.methods.first())?.why.as_deref();
             Cell::any(row.why.as_deref().or_else(of_method))
         }),
     ];
