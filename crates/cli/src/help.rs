@@ -13,29 +13,13 @@ use crate::{
     output::{self, Format},
 };
 
-const GROUPS: [(&str, &[&str]); 5] = [
-    (
-        "Look",
-        &["status", "why", "preview", "ui", "report", "calendar", "share", "history", "activity"],
-    ),
-    ("Act", &["stop", "start", "override", "pause", "resume", "approve", "rehearse", "forget"]),
-    ("Configure", &["init", "validate", "apply", "config", "import"]),
-    ("Money", &["savings", "saved"]),
-    (
-        "Run and repair",
-        &[
-            "serve",
-            "local",
-            "doctor",
-            "notify",
-            "backup",
-            "restore",
-            "rebuild",
-            "completions",
-            "man",
-            "help",
-        ],
-    ),
+/// The groups of commands, each with the command that it begins with.
+const GROUPS: [(&str, &str); 5] = [
+    ("Look", "status"),
+    ("Act", "stop"),
+    ("Configure", "init"),
+    ("Money", "savings"),
+    ("Run and repair", "serve"),
 ];
 
 /// What other programs call it, and what does it here.
@@ -106,15 +90,14 @@ pub(crate) fn complete(mut command: Command) -> Command {
     command.build();
     fix(&mut command);
     let mut groups = String::new();
-    for (title, names) in GROUPS {
+    for part in command.get_subcommands().filter(|part| !part.is_hide_set()) {
+        let name = part.get_name();
         // Writing to a string cannot fail, here and below.
-        writeln!(groups, "\n{title}:").ok();
-        for name in names {
-            let about = command.find_subcommand(name).and_then(Command::get_about);
-            let about = about.map(ToString::to_string).unwrap_or_default();
-            let about = about.trim_end_matches('.');
-            writeln!(groups, "  {name:<12} {about}").ok();
+        if let Some((title, _)) = GROUPS.iter().find(|(_, first)| *first == name) {
+            writeln!(groups, "\n{title}:").ok();
         }
+        let about = part.get_about().map(ToString::to_string).unwrap_or_default();
+        writeln!(groups, "  {name:<12} {}", about.trim_end_matches('.')).ok();
     }
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\n`offhours help environment` \

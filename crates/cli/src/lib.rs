@@ -90,22 +90,19 @@ pub struct Arguments {
     context: Context,
 }
 
+/// The commands, in the order of the help's groups.
 #[derive(Debug, Subcommand)]
 enum Command {
-    Init(init::Args),
-    Validate(validate::Args),
-    Preview(preview::Args),
-    Calendar(calendar::Args),
-    Report(report_command::Args),
-    Share(share::Args),
-    Apply(Box<apply_command::Args>),
-    Activity(activity::Args),
-    Config(config::Args),
-    Import(import_command::Args),
     #[command(visible_alias = "ls", alias = "get")]
     Status(status::Args),
     Why(why::Args),
+    Preview(preview::Args),
     Ui(ui::Args),
+    Report(report_command::Args),
+    Calendar(calendar::Args),
+    Share(share::Args),
+    History(history::Args),
+    Activity(activity::Args),
     /// Stop resources now and wait until they are stopped.
     Stop(manual::Args),
     /// Start resources now, and wait until they are running as before.
@@ -114,19 +111,23 @@ enum Command {
     Pause(pause::Args),
     Resume(pause::ResumeArgs),
     Approve(approve::Args),
-    Forget(forget::Args),
-    History(history::Args),
-    Saved(saved::Args),
-    Savings(savings::Args),
     Rehearse(rehearse::Args),
+    Forget(forget::Args),
+    Init(init::Args),
+    Validate(validate::Args),
+    Apply(Box<apply_command::Args>),
+    Config(config::Args),
+    Import(import_command::Args),
+    Savings(savings::Args),
+    Saved(saved::Args),
     Serve(serve::Args),
     Local(Box<commands::local::Args>),
+    Doctor(doctor_command::Args),
+    Notify(notify::Args),
     Backup(backup::Args),
     Restore(restore::Args),
     Rebuild(rebuild::Args),
     Completions(completions::Args),
-    Doctor(doctor_command::Args),
-    Notify(notify::Args),
     Man(man::Args),
     #[command(hide = true)]
     Environment(help::Environment),
@@ -338,6 +339,9 @@ mod tests {
     fn the_overview_names_every_command_once() {
         let command = help::complete(Arguments::command());
         let help = command.clone().render_help().to_string();
+        for title in ["Look", "Act", "Configure", "Money", "Run and repair"] {
+            assert!(help.contains(&format!("\n\n{title}:\n")), "{title}: {help}");
+        }
         for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {
             let line = format!("\n  {:<12}", one.get_name());
             assert_eq!(help.matches(&line).count(), 1, "{}: {help}", one.get_name());
