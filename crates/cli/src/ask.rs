@@ -7,15 +7,14 @@ use crate::{
     output::{self, Format},
 };
 
-/// Asks the question and reports whether the answer was yes. Anything but `y` or `yes` is a no; with
-/// `--yes`, nothing is asked.
+/// Asks the question. With `--yes`, nothing is asked.
 ///
 /// # Errors
-/// A usage error if standard input is not a terminal, or if the output is for a program: pass
-/// `--yes` there.
-pub(crate) fn confirm(question: &str, context: &Context) -> anyhow::Result<bool> {
+/// `otherwise`, which says what was not done, after any answer but `y` or `yes`. A usage error if
+/// standard input is not a terminal, or if the output is for a program: pass `--yes` there.
+pub(crate) fn confirm(question: &str, otherwise: &str, context: &Context) -> anyhow::Result<()> {
     if context.yes {
-        return Ok(true);
+        return Ok(());
     }
     let why_not = match context.format {
         Format::Json | Format::Csv => Some("--output json asks no questions"),
@@ -28,5 +27,7 @@ pub(crate) fn confirm(question: &str, context: &Context) -> anyhow::Result<bool>
     output::remark(&format!("{question} [y/N] "));
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    let is_yes = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
+    anyhow::ensure!(is_yes, "{otherwise}");
+    Ok(())
 }

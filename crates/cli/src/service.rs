@@ -62,16 +62,16 @@ pub(crate) fn show_rest(
 }
 
 /// Applies a configuration, by this command, unless the stored one says the same. Asks first if it
-/// sends a token or a key to a new place, unless it is the product's own and nobody can be asked;
-/// returns whether the service may run. Refuses a configuration that would leave
-/// stopped resources behind: `offhours apply` asks what becomes of those.
+/// sends a token or a key to a new place, unless it is the product's own and nobody can be asked.
+/// Refuses a configuration that would leave stopped resources behind: `offhours apply` asks what
+/// becomes of those.
 pub(crate) async fn put_into_force(
     command: &str,
     asked: Option<&Context>,
     store: &Store,
     wanted: Option<Configuration>,
     now: Timestamp,
-) -> anyhow::Result<bool> {
+) -> anyhow::Result<()> {
     let in_force = store.in_force().await?;
     let stored = &in_force.configuration;
     let is_stored = stored.generation.0 > 0;
@@ -82,17 +82,15 @@ pub(crate) async fn put_into_force(
                  --config FILE"
             );
         }
-        return Ok(true);
+        return Ok(());
     };
     if is_stored && stored.eq_ignoring_generation(&wanted) {
-        return Ok(true);
+        return Ok(());
     }
     let new_places = new_places(&wanted, stored);
     if let Some(context) = asked.filter(|_| !new_places.is_empty()) {
         let question = format!("{} Start?", new_places.concat());
-        if !confirm(&question, context)? {
-            return Ok(false);
-        }
+        confirm(&question, "nothing was started", context)?;
     }
     wanted.generation = Generation(stored.generation.0 + 1);
     let overrides = in_force.overrides.renamed(&wanted);
@@ -113,7 +111,7 @@ pub(crate) async fn put_into_force(
     }
     wanted.generation = stored.generation;
     store.apply(&wanted, command, now).await?;
-    Ok(true)
+    Ok(())
 }
 
 /// Says for each account with a new address or host where its token or key goes.

@@ -154,10 +154,7 @@ pub(super) async fn put_into_force(
         return plan.end(context.format, None, allowed);
     }
     let author = author(session, options.message.clone()).await?;
-    if !confirm("Apply?", context)? {
-        output::remark("Nothing was applied.\n");
-        return Ok(Exit::Failed);
-    }
+    confirm("Apply?", "nothing was applied", context)?;
     // An edge may have passed while the question was open.
     plan.look_again(session).await?;
     plan.judge(options, context);

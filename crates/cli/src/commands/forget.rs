@@ -89,10 +89,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     }
     refuse(&records, rules, args.anyway, session.now)?;
     if !args.dry_run {
-        if !confirm(&question(&records), context)? {
-            output::remark("Nothing was forgotten.\n");
-            return Ok(Exit::Failed);
-        }
+        confirm(&question(&records), "nothing was forgotten", context)?;
         let author = author(&session, args.given.reason.clone()).await?;
         // Read the clock again: the question may have stood unanswered for a long time.
         let now = session.read_clock().await?;

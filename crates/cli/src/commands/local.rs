@@ -161,10 +161,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         None => Local::start(options, sender).await?,
     };
     let asked = args.config.is_some().then_some(context);
-    if !put_into_force("offhours local", asked, local.store(), configuration, local.now()).await? {
-        output::remark("Nothing was started.\n");
-        return Ok(Exit::Failed);
-    }
+    put_into_force("offhours local", asked, local.store(), configuration, local.now()).await?;
     if args.config.is_none() && !is_example(args) {
         point_out_difference(local.store()).await?;
     }

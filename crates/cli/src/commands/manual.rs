@@ -91,11 +91,8 @@ async fn run(
     if direction == Direction::Stop && !args.dry_run {
         let all: Vec<_> = records.iter().collect();
         let question = question(&all, &in_force.configuration, args.targets.are_whole(), "");
-        if let Some(question) = question
-            && !confirm(&question, context)?
-        {
-            output::remark("Nothing was stopped.\n");
-            return Ok(Exit::Done);
+        if let Some(question) = question {
+            confirm(&question, "nothing was stopped", context)?;
         }
     }
     check_had(&records, without)?;

@@ -130,9 +130,9 @@ pub async fn pause(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         bail_usage!("`{until}` is {end}, which is over");
     }
     let is_long = ends_at.duration_since(session.now) > LONG;
-    let question = format!("Longer than 30 days: until {end}. Continue?");
-    if is_long && !confirm(&question, context)? {
-        anyhow::bail!("nothing was paused");
+    if is_long {
+        let question = format!("Longer than 30 days: until {end}. Continue?");
+        confirm(&question, "nothing was paused", context)?;
     }
     let author = author(&session, Some(args.reason.clone())).await?;
     let pause = Pause {

@@ -97,8 +97,9 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     if shows {
         screen.rows(&rows, "Nothing was found that is not recorded.")?;
     }
-    let question = format!("Write {}?", count(records.len(), "record"));
-    if !args.dry_run && !records.is_empty() && confirm(&question, context)? {
+    if !args.dry_run && !records.is_empty() {
+        let question = format!("Write {}?", count(records.len(), "record"));
+        confirm(&question, "nothing was written", context)?;
         for (place, record) in records {
             rows[place].written = write(&session.store, record).await?;
             if !rows[place].written {

@@ -85,10 +85,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         "Shut {} ({}) down now, keep it as a snapshot, delete it, and recreate it?",
         record.name, record.reference
     );
-    if !confirm(&question, context)? {
-        output::remark("Nothing was done.\n");
-        return Ok(Exit::Done);
-    }
+    confirm(&question, "nothing was done", context)?;
     let author = author(&session, args.given.reason.clone()).await?;
     cycle(&record.reference, &session, context, &author).await
 }

@@ -70,10 +70,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let options = Options { clouds, data: Some(data), from: None, speed: None, floor };
     let local = Local::start(options, sender).await?;
     let asked = Some(context);
-    if !put_into_force("offhours serve", asked, local.store(), configuration, local.now()).await? {
-        output::remark("Nothing was started.\n");
-        return Ok(Exit::Failed);
-    }
+    put_into_force("offhours serve", asked, local.store(), configuration, local.now()).await?;
     if args.config.is_none() {
         point_out_difference(local.store()).await?;
     }

@@ -205,9 +205,11 @@ pub(super) async fn set(
     let screen = context.screen(&*selected.in_force.configuration, session.now);
     let question = question(&changes, &selected, args.targets.are_whole(), &screen);
     let (selected, changes) = match question.filter(|_| !args.dry_run) {
-        Some(question) if !confirm(&question, context)? => anyhow::bail!("nothing was set"),
-        // What was read before the question is stale by now, and an edge may have passed.
-        Some(_) => planned(session.present()).await?,
+        Some(question) => {
+            confirm(&question, "nothing was set", context)?;
+            // What was read before the question is stale by now, and an edge may have passed.
+            planned(session.present()).await?
+        }
         None => (selected, changes),
     };
     finish(&session, &selected, &changes, &request.author, args.dry_run, context).await
@@ -221,10 +223,8 @@ async fn extend(args: &ExtendArgs, context: &Context) -> anyhow::Result<Exit> {
     let changes = extended(&active, args.by, &author)?;
     let screen = context.screen(&*selected.in_force.configuration, session.now);
     let question = question(&changes, &selected, args.targets.are_whole(), &screen);
-    if let Some(question) = question.filter(|_| !args.change.dry_run)
-        && !confirm(&question, context)?
-    {
-        anyhow::bail!("nothing was extended");
+    if let Some(question) = question.filter(|_| !args.change.dry_run) {
+        confirm(&question, "nothing was extended", context)?;
     }
     finish(&session, &selected, &changes, &author, args.change.dry_run, context).await
 }
