@@ -28,8 +28,7 @@ use local::{
     local_store::LocalStore,
     service::{Service, ServiceEvent},
 };
-use report::load::Limit;
-use store::{AccountState, ReadItems, Store, StoreError, Tables};
+use store::{ReadItems, Store, StoreError, Tables};
 use tokio::sync::mpsc;
 
 use crate::{exit::UsageError, output};
@@ -414,14 +413,6 @@ impl Session {
 pub(crate) fn readable<T>(found: ReadItems<T>) -> T {
     found.unreadable.iter().for_each(|one| output::warn(one));
     found.read
-}
-
-/// Returns what is known of an account's rate limit.
-pub(crate) fn limit_of(state: Option<&AccountState>) -> Limit<'_> {
-    Limit {
-        per_hour: state.and_then(|state| state.rate?.limit),
-        lists: state.and_then(AccountState::lists),
-    }
 }
 
 /// Returns all records, including those of accounts that are no longer configured. What a newer

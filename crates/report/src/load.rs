@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use domain::{
     AccountName, ResourceKind, ScheduleName,
+    account::AccountState,
     configuration::Mode,
     decision::{Rules, mode},
     membership::{Membership, Subject},
@@ -22,14 +23,6 @@ const MORNING: SignedDuration = SignedDuration::from_hours(1);
 
 /// The number of edges in which a schedule's next night is looked for.
 const SEARCHED: usize = 64;
-
-/// What is known of an account's rate limit.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Limit<'a> {
-    /// Requests allowed per hour, as the provider reports it; `None` if that is unknown.
-    pub per_hour: Option<u64>,
-    pub lists: Option<&'a ListRequests>,
-}
 
 /// An account whose rate limit does not carry what follows schedules in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -63,18 +56,20 @@ struct Member {
 
 /// Returns the accounts whose limits do not carry their next night, each with the time in which the
 /// most is missing.
-pub fn overloads<'a>(
+#[must_use]
+pub fn overloads(
     records: &[Record],
     rules: Rules<'_>,
-    limit: impl Fn(&AccountName) -> Limit<'a>,
+    states: &BTreeMap<AccountName, AccountState>,
     now: Timestamp,
 ) -> Vec<Overload> {
     let mut members = members(records, rules, now);
     let accounts = rules.configuration.accounts.iter();
     let overloads = accounts.filter_map(|(name, account)| {
-        let limit = limit(name);
         let facts = account.cloud()?.provider.facts();
-        let per_hour = limit.per_hour.unwrap_or(facts.requests_per_hour);
+        let state = states.get(name);
+        let per_hour = state.and_then(|state| state.rate?.limit).unwrap_or(facts.requests_per_hour);
+        let lists = state.and_then(AccountState::lists);
         let members = members.remove(name)?;
         let times = members.iter().flat_map(|member| {
             let night = (member.evening, member.morning, false);
@@ -84,8 +79,8 @@ pub fn overloads<'a>(
         times.sort_unstable();
         times.dedup();
         let overloads = times.into_iter().filter_map(|(from, until, starts_only)| {
-            let (requests, resources) = load(from, until, starts_only, &members, limit.lists);
-            let carried = carried(per_hour, limit.lists, until.duration_since(from));
+            let (requests, resources) = load(from, until, starts_only, &members, lists);
+            let carried = carried(per_hour, lists, until.duration_since(from));
             let is_hibernated = |(_, method): &&_| *method == StopMethod::Hibernate;
             (requests > carried).then(|| Overload {
                 account: name.clone(),
@@ -167,6 +162,7 @@ fn next_night(schedule: &Schedule, now: Timestamp) -> Option<(Timestamp, Timesta
 mod tests {
     use domain::{
         configuration::{Configuration, Overrides},
+        pacing::RateLimit,
         resource::Power,
     };
     use serde_json::json;
@@ -208,9 +204,13 @@ mod tests {
     fn found(configuration: &Configuration, each: u64, per_hour: u64) -> Vec<Overload> {
         let overrides = Overrides::default();
         let rules = Rules { configuration, overrides: &overrides };
-        let limit = |_: &_| Limit { per_hour: Some(per_hour), lists: None };
         let now = "2026-11-23T12:00:00Z".parse().unwrap();
-        overloads(&droplets(each), rules, limit, now)
+        let state = |name: &AccountName| {
+            let rate = RateLimit { remaining: 0, at: now, limit: Some(per_hour), others: None };
+            (name.clone(), AccountState { rate: Some(rate), ..AccountState::unknown(name.clone()) })
+        };
+        let states = configuration.accounts.keys().map(state).collect();
+        overloads(&droplets(each), rules, &states, now)
     }
 
     #[test]

@@ -33,7 +33,7 @@ use crate::{
     ask::confirm,
     author::{author, reason},
     configuration_file::{self, ListedResources},
-    connection::{Session, all_records, limit_of, readable},
+    connection::{Session, all_records, readable},
     context::Context,
     output::{self, Format, Style},
     overriding::publish,
@@ -315,7 +315,7 @@ impl Plan {
         let states = readable(session.store.account_states().await?);
         self.consequences =
             Consequences::of(&records, self.in_force.rules(), new, &states, self.now);
-        let overloads = overloads(&records, new, |name| limit_of(states.get(name)), self.now);
+        let overloads = overloads(&records, new, &states, self.now);
         let warning = |one| {
             let (found, remedy) = remedies::of_overload(one, &self.zone, self.now);
             format!("account {}: {found}; {remedy}", one.account)

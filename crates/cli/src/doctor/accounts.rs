@@ -16,7 +16,7 @@ use report::{count, load::overloads, time::ago};
 use store::AccountState;
 
 use super::{Check, Finding, clock::compare, store::StoreContents};
-use crate::{connection::limit_of, remedies};
+use crate::remedies;
 
 /// The rate limit is low when less than this fraction (one tenth) of it remains.
 const LOW: u64 = 10;
@@ -205,8 +205,8 @@ pub(crate) fn noted_rates(contents: &StoreContents, now: Timestamp) -> Vec<Findi
 
 /// Checks whether each account's rate limit carries the next night of what follows schedules in it.
 pub(crate) fn loads(contents: &StoreContents, zone: &TimeZone, now: Timestamp) -> Vec<Finding> {
-    let limit = |account: &AccountName| limit_of(contents.states.get(account));
-    let overloads = overloads(&contents.records, contents.in_force.rules(), limit, now);
+    let StoreContents { records, in_force, states, .. } = contents;
+    let overloads = overloads(records, in_force.rules(), states, now);
     let findings = overloads.iter().map(|one| {
         let (found, remedy) = remedies::of_overload(one, zone, now);
         Finding::warning(Check::RateLimit, found, remedy).of(&one.account)
