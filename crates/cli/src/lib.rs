@@ -136,20 +136,16 @@ enum Command {
 impl Command {
     /// Whether what it prints is rows of one kind, so that it can be CSV.
     fn prints_rows(&self) -> bool {
-        if let Self::Override(args) = self {
-            return args.lists();
-        }
-        if let Self::Config(args) = self {
-            return args.lists();
-        }
         matches!(
             self,
             Self::Status(_)
                 | Self::Preview(_)
                 | Self::History(_)
                 | Self::Activity(_)
-                | Self::Saved(_)
+                | Self::Override(overrides::Args { command: overrides::OverrideCommand::List(_) })
+                | Self::Config(config::Args { command: config::Command::Log(_) })
                 | Self::Savings(_)
+                | Self::Saved(_)
                 | Self::Doctor(_)
                 | Self::Notify(_)
                 | Self::Rebuild(_)
@@ -366,6 +362,20 @@ mod tests {
         for line in ["offhours status -o a.ics", "offhours calendar -o", "offhours calendar a.ics"]
         {
             assert_eq!(expanded(line), line);
+        }
+    }
+
+    #[test]
+    fn csv_is_for_commands_that_print_rows() {
+        for (line, prints_rows) in [
+            ("offhours override list", true),
+            ("offhours override clear web", false),
+            ("offhours config log", true),
+            ("offhours config show", false),
+            ("offhours why web", false),
+        ] {
+            let arguments = Arguments::try_parse_from(line.split(' ')).unwrap();
+            assert_eq!(arguments.command.prints_rows(), prints_rows, "{line}");
         }
     }
 

@@ -22,7 +22,7 @@ Examples:
   offhours config log -p -n 1            what the latest apply changed, line by line
   offhours config rollback               back to the second of them
   offhours config show 7                 what generation 7 said")]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// Number of configurations to list.
     #[arg(
         long,

@@ -15,11 +15,11 @@ use crate::{Exit, context::Context};
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
-    command: Command,
+    pub(crate) command: Command,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Command {
+pub(crate) enum Command {
     Show(show::Args),
     Log(log::Args),
     Rollback(RollbackArgs),
@@ -35,19 +35,12 @@ Examples:
   offhours config rollback           to what was in force before
   offhours config rollback 7         to what generation 7 said
   offhours config rollback --dry-run")]
-struct RollbackArgs {
+pub(crate) struct RollbackArgs {
     /// The generation to go back to, as `offhours config log` lists them [default: the one before].
     #[arg(value_name = "NUMBER")]
     generation: Option<u64>,
     #[command(flatten)]
     options: apply::Options,
-}
-
-impl Args {
-    /// Whether what is printed is rows of one kind.
-    pub(crate) fn lists(&self) -> bool {
-        matches!(self.command, Command::Log(_))
-    }
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {

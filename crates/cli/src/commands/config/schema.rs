@@ -28,7 +28,7 @@ use crate::{
 Examples:
   offhours config schema > offhours.schema.json
   offhours config schema preview | jq .properties")]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// What to describe: the configuration, or what a command prints with `-o json`. `local` and
     /// `outcome` (`stop` and `start`) describe each line.
     #[arg(

@@ -20,7 +20,7 @@ Examples:
   offhours config show > offhours.toml
   offhours config show 7 | diff - offhours.toml
   offhours config show -o json | jq .schedules")]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// An older generation to print, by its number [default: the one in force].
     #[arg(value_name = "NUMBER")]
     generation: Option<u64>,

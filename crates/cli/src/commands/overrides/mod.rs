@@ -53,11 +53,11 @@ Examples:
 )]
 pub struct Args {
     #[command(subcommand)]
-    command: OverrideCommand,
+    pub(crate) command: OverrideCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum OverrideCommand {
+pub(crate) enum OverrideCommand {
     /// Keep resources running until the given end, and start them if necessary.
     #[command(after_help = TIMES)]
     Running(SetArgs),
@@ -91,7 +91,7 @@ clock skips there is the jump; of one that it shows twice, --from is the first
 and --until the last one.";
 
 #[derive(Debug, clap::Args)]
-pub(super) struct SetArgs {
+pub(crate) struct SetArgs {
     #[command(flatten)]
     pub(super) targets: Targets,
     /// Length of the override, such as 90m, 2h or 1d12h.
@@ -116,7 +116,7 @@ pub(super) struct SetArgs {
 Examples:
   offhours override extend web-1 --by 2h
   offhours override extend --schedule office-hours --by 1d --reason \"still releasing\"")]
-struct ExtendArgs {
+pub(crate) struct ExtendArgs {
     #[command(flatten)]
     targets: Targets,
     /// The time to add: 90m, 2h or 1d12h.
@@ -133,7 +133,7 @@ Examples:
   offhours override clear web-1
   offhours override clear --schedule office-hours --dry-run
   offhours override clear --all")]
-struct ClearArgs {
+pub(crate) struct ClearArgs {
     #[command(flatten)]
     targets: Targets,
     #[command(flatten)]
@@ -157,13 +157,7 @@ struct ChangeArgs {
 Examples:
   offhours override list
   offhours override list -o json | jq '.[].ends_at'")]
-struct ListArgs {}
-
-impl Args {
-    pub(crate) fn lists(&self) -> bool {
-        matches!(self.command, OverrideCommand::List(_))
-    }
-}
+pub(crate) struct ListArgs {}
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     match &args.command {
