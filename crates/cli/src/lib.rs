@@ -143,6 +143,7 @@ impl Command {
                 | Self::History(_)
                 | Self::Activity(_)
                 | Self::Override(overrides::Args { command: overrides::OverrideCommand::List(_) })
+                | Self::Approve(_)
                 | Self::Config(config::Args { command: config::Command::Log(_) })
                 | Self::Savings(_)
                 | Self::Saved(_)
@@ -368,6 +369,7 @@ mod tests {
     #[test]
     fn csv_is_for_commands_that_print_rows() {
         for (line, prints_rows) in [
+            ("offhours approve --all", true),
             ("offhours override list", true),
             ("offhours override clear web", false),
             ("offhours config log", true),
