@@ -109,15 +109,25 @@ pub(crate) fn complete(mut command: Command) -> Command {
 /// The commands that write a file.
 const WRITES_FILE: [&str; 2] = ["calendar", "report"];
 
+/// The options that may come before a command, with their value in the next word.
+const BEFORE_VALUES: [&str; 6] = ["--data", "--profile", "--region", "--tz", "--output", "-o"];
+
 /// Writes `offhours list` out: it is short for `offhours status --wide`. Of a command that writes a
 /// file, `-o FILE` names the file, unless that is a form of the output.
 pub(crate) fn expanded(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<_> = words.collect();
-    let writes_file = |word: &OsString| WRITES_FILE.iter().any(|name| word == name);
-    if words.get(1).is_some_and(|word| word == "list") {
-        words.splice(1..=1, ["status".into(), "--wide".into()]);
-    } else if words.get(1).is_some_and(writes_file) {
-        return with_file(words);
+    let is_any = |word: &OsString, of: &[&str]| of.iter().any(|one| word == one);
+    let is_command = |at: &usize| {
+        !words[*at].as_encoded_bytes().starts_with(b"-") && !is_any(&words[at - 1], &BEFORE_VALUES)
+    };
+    let Some(at) = (1..words.len()).find(is_command) else {
+        return words;
+    };
+    if words[at] == "list" {
+        words.splice(at..=at, ["status".into(), "--wide".into()]);
+    } else if is_any(&words[at], &WRITES_FILE) {
+        let command = words.split_off(at);
+        words.extend(with_file(command));
     }
     words
 }

@@ -345,13 +345,36 @@ mod tests {
         }
     }
 
+    fn expanded(line: &str) -> String {
+        let words = help::expanded(line.split(' ').map(OsString::from));
+        let words: Vec<_> = words.into_iter().map(|word| word.into_string().unwrap()).collect();
+        words.join(" ")
+    }
+
+    #[test]
+    fn a_command_is_expanded_behind_options_too() {
+        for one in Arguments::command().get_arguments().filter(|one| one.is_global_set()) {
+            let (long, takes_value) = (one.get_long().unwrap(), one.get_action().takes_values());
+            let short = one.get_short().map(|short| format!("-{short}"));
+            for name in [Some(format!("--{long}")), short].into_iter().flatten() {
+                let value = match (takes_value, one.is_require_equals_set()) {
+                    (false, _) => "",
+                    (true, true) => "=list",
+                    (true, false) => " list",
+                };
+                let line = format!("offhours {name}{value}");
+                assert_eq!(expanded(&line), line);
+                assert_eq!(expanded(&format!("{line} list")), format!("{line} status --wide"));
+            }
+        }
+        assert_eq!(
+            expanded("offhours --data x.db -ojson report -o a.html"),
+            "offhours --data x.db -ojson report a.html"
+        );
+    }
+
     #[test]
     fn a_command_that_writes_a_file_takes_it_after_o_too() {
-        let expanded = |line: &str| {
-            let words = help::expanded(line.split(' ').map(OsString::from));
-            let words: Vec<_> = words.into_iter().map(|word| word.into_string().unwrap()).collect();
-            words.join(" ")
-        };
         for file in ["-o a.ics", "-oa.ics", "-o=a.ics", "--output a.ics", "--output=a.ics"] {
             let line = format!("offhours calendar --schedule office {file} --public");
             assert_eq!(expanded(&line), "offhours calendar --schedule office a.ics --public");
