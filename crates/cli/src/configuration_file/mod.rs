@@ -31,6 +31,7 @@ use accounts::Accounts;
 use document::{Field, Place, Problems};
 use schedules::Places;
 
+pub(crate) use schedules::in_zone;
 pub use write::write;
 pub(crate) use write::written;
 

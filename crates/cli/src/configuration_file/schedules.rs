@@ -60,11 +60,9 @@ impl<'t> Defaults<'t> {
             let zone: Option<String> = field.read();
             // A schedule that is valid except, perhaps, for its zone.
             let periods = vec![PeriodDefinition::default()];
-            let probe = zone.clone().map(|timezone| {
-                Schedule::new(&Definition { timezone, periods, ..Definition::default() })
-            });
-            for problem in probe.and_then(Result::err).unwrap_or_default() {
-                field.give_up(&problem.message);
+            let timing = Definition { periods, ..Definition::default() };
+            if let Some(Err(message)) = zone.as_ref().map(|zone| in_zone(zone, timing)) {
+                field.give_up(&message);
             }
             let zone = zone.filter(|_| !field.is_unread());
             (field, zone)
@@ -78,6 +76,15 @@ impl<'t> Defaults<'t> {
         }
         Self { zone, holidays }
     }
+}
+
+/// Returns the schedule with this timing in a time zone, or what is wrong with it.
+pub(crate) fn in_zone(timezone: &str, timing: Definition) -> Result<Schedule, String> {
+    let definition = Definition { timezone: timezone.to_owned(), ..timing };
+    Schedule::new(&definition).map_err(|problems| {
+        let messages: Vec<_> = problems.into_iter().map(|one| one.message).collect();
+        messages.join("; ")
+    })
 }
 
 /// Reads the timing: everything that [`Schedule`] validates, and the places of its parts.

@@ -14,13 +14,13 @@ use std::{
 use domain::{
     ScheduleName,
     configuration::{Adopt, Configuration, Policy, Rule},
-    schedule::{Definition, Desired, PeriodDefinition, Problem, Schedule},
+    schedule::{Definition, Desired, PeriodDefinition},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    configuration_file::{self, written::File},
+    configuration_file::{self, in_zone, written::File},
     exit::UsageError,
 };
 use items::Item;
@@ -108,7 +108,8 @@ pub fn import(sources: &[Source], default_zone: Option<&str>) -> Result<Imported
     let mut imported = Imported::default();
     let mut zone = default_zone.map(str::to_owned);
     if let Some(zone) = &zone {
-        validated(zone, vec![PeriodDefinition::default()]).map_err(UsageError)?;
+        let periods = vec![PeriodDefinition::default()];
+        in_zone(zone, Definition { periods, ..Definition::default() }).map_err(UsageError)?;
     }
     for settings in of_kind("config") {
         zone = zone.or(settings.text("defaulttimezone").map_err(UsageError)?);
@@ -152,16 +153,16 @@ fn rule(
     let policy = policy(item)?;
     let own_zone = item.text("timezone")?;
     let timezone = own_zone.as_deref().or(default_zone).unwrap_or("UTC");
-    let schedule = match override_status(item)? {
+    let state = override_status(item)?;
+    let periods = match state {
         Some(state) => {
             let message = format!("has state = \"{state}\" here, for its override_status");
             imported.remark(item, message, false);
-            let timezone = timezone.to_owned();
-            let definition = Definition { timezone, state: Some(state), ..Definition::default() };
-            Schedule::new(&definition).map_err(|problems| joined(&problems))?
+            Vec::new()
         }
-        None => validated(timezone, periods_of(item, periods, imported)?)?,
+        None => periods_of(item, periods, imported)?,
     };
+    let schedule = in_zone(timezone, Definition { state, periods, ..Definition::default() })?;
     if own_zone.is_none() && default_zone.is_none() {
         let message = "has no time zone, and the stack's is not known: UTC is used; --timezone names \
                        another";
@@ -265,26 +266,8 @@ fn definition(period: &Item) -> Result<PeriodDefinition, String> {
         }
         (_, _) => {}
     }
-    let alone = Definition {
-        timezone: "UTC".to_owned(),
-        periods: vec![definition.clone()],
-        ..Definition::default()
-    };
-    Schedule::new(&alone).map(|_| definition).map_err(|problems| {
-        let messages = problems.into_iter().map(|problem| problem.message);
-        messages.collect::<Vec<_>>().join("; ")
-    })
-}
-
-fn validated(timezone: &str, periods: Vec<PeriodDefinition>) -> Result<Schedule, String> {
-    let timezone = timezone.to_owned();
-    Schedule::new(&Definition { timezone, periods, ..Definition::default() })
-        .map_err(|problems| joined(&problems))
-}
-
-fn joined(problems: &[Problem]) -> String {
-    let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
-    texts.join("; ")
+    let periods = vec![definition.clone()];
+    in_zone("UTC", Definition { periods, ..Definition::default() }).map(|_| definition)
 }
 
 /// The valid name closest to the original one.

@@ -117,7 +117,7 @@ fn what_the_command_line_describes_may_come_in_two_files() {
     retain_running = true
     "#);
     insta::assert_snapshot!(remarks, @"
-    left out: schedule broken: timezone: unknown time zone `Mars/Olympus`; write an IANA name such as Europe/Berlin
+    left out: schedule broken: unknown time zone `Mars/Olympus`; write an IANA name such as Europe/Berlin
     left out: schedule lost: its period `nowhere` is in none of the files
     warning: schedule LondonOfficeHours: no counterpart here: `UseMetrics`
     warning: schedule LondonOfficeHours: is called `londonofficehours` here, and in tags

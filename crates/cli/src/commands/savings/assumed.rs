@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, env, fmt, str::FromStr};
 use domain::configuration::{Account, CloudAccount, Configuration, Mode, Provider, TokenReference};
 use domain::schedule::{Definition, PeriodDefinition, Schedule};
 
-use crate::exit::UsageError;
+use crate::{configuration_file::in_zone, exit::UsageError};
 
 /// Returns a configuration with an account for each variable that has a token, and no schedule.
 pub(super) fn accounts_of_variables() -> Result<Configuration, UsageError> {
@@ -75,15 +75,8 @@ impl FromStr for Hours {
             end: Some(end.to_owned()),
             ..PeriodDefinition::default()
         };
-        let definition = Definition {
-            timezone: "UTC".to_owned(),
-            periods: vec![period],
-            ..Definition::default()
-        };
-        let schedule = Schedule::new(&definition).map_err(|problems| {
-            let messages: Vec<_> = problems.into_iter().map(|one| one.message).collect();
-            NotHours(messages.join("; "))
-        })?;
+        let timing = Definition { periods: vec![period], ..Definition::default() };
+        let schedule = in_zone("UTC", timing).map_err(NotHours)?;
         Ok(Self { text: text.to_owned(), schedule })
     }
 }
