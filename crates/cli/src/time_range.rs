@@ -58,8 +58,7 @@ pub(crate) fn between(
 
 /// Returns the time of a calendar month, limited in the same way.
 pub(crate) fn of_month(month: Month, screen: &Screen) -> anyhow::Result<Period> {
-    let [from, until] = month.bounds(Asked::PastBegin, screen.now)?;
-    past(Period { from, until }, "--month", screen)
+    past(month.period(Asked::PastBegin, screen.now)?, "--month", screen)
 }
 
 /// Limits a period to now and to how long history is kept. Cutting its beginning is reported.

@@ -51,9 +51,9 @@ pub(crate) fn run(data: &[u8]) {
             Err(error) => check::has_message(&error),
         }
         if let Ok(month) = line.parse::<Month>()
-            && let Ok([first, next]) = month.bounds(Asked::PastBegin, PLACES[0].1)
+            && let Ok(month) = month.period(Asked::PastBegin, PLACES[0].1)
         {
-            let days = next.duration_since(first).as_hours() / 24;
+            let days = month.length().as_hours() / 24;
             assert!((28..=31).contains(&days), "{line:?}");
         }
         match line.parse::<When>() {

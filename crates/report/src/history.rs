@@ -28,7 +28,7 @@ use domain::{
     schedule::Desired,
     stop_method::StopMethod,
 };
-use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -42,12 +42,19 @@ pub struct Period {
 }
 
 impl Period {
+    /// The calendar month of a day, in UTC as both clouds bill.
+    pub fn month(day: Date) -> Result<Self, jiff::Error> {
+        let midnight =
+            |date: Date| date.to_zoned(TimeZone::UTC).map(|midnight| midnight.timestamp());
+        let first = day.first_of_month();
+        Ok(Self { from: midnight(first)?, until: midnight(first.checked_add(1.month())?)? })
+    }
+
     /// The calendar month in UTC that contains an instant, until then.
     #[must_use]
     pub fn month_of(now: Timestamp) -> Self {
-        let today = now.to_zoned(TimeZone::UTC).date();
-        let first = today.first_of_month().to_zoned(TimeZone::UTC);
-        Self { from: first.map_or(now, |midnight| midnight.timestamp()), until: now }
+        let month = Self::month(now.to_zoned(TimeZone::UTC).date());
+        Self { from: month.map_or(now, |month| month.from), until: now }
     }
 
     #[must_use]

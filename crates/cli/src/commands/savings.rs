@@ -17,10 +17,7 @@ use domain::{
 };
 use environment::in_words;
 use jiff::Timestamp;
-use report::{
-    history::Period,
-    money::{Candidate, Collector, Month, Report, TimesOff},
-};
+use report::money::{Candidate, Collector, Month, Report, TimesOff};
 
 use crate::{
     Exit,
@@ -118,9 +115,8 @@ impl Survey {
         let (month, label) = match args.month {
             None => (Month::Average(now), None),
             Some(month) => {
-                let [from, until] = month.bounds(Asked::Begin, now)?;
-                let label = from.strftime("%Y-%m").to_string();
-                (Month::Calendar(Period { from, until }), Some(label))
+                let month = month.period(Asked::Begin, now)?;
+                (Month::Calendar(month), Some(month.from.strftime("%Y-%m").to_string()))
             }
         };
         let answers = fleet::ask(&clouds, &configuration).await;

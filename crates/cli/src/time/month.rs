@@ -3,7 +3,8 @@
 use std::str::FromStr;
 
 use domain::schedule::MONTHS;
-use jiff::{Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
+use report::history::Period;
 
 use super::Asked;
 
@@ -38,10 +39,9 @@ impl FromStr for Month {
 }
 
 impl Month {
-    /// The beginning of the month and of the next one. Of a name it is the latest month that has
-    /// begun, or, of a time to come, the first that has not ended.
-    pub fn bounds(self, asked: Asked, now: Timestamp) -> Result<[Timestamp; 2], jiff::Error> {
-        let begin = |date: Date| date.to_zoned(TimeZone::UTC).map(|midnight| midnight.timestamp());
+    /// The whole month. Of a name it is the latest month that has begun, or, of a time to come, the
+    /// first that has not ended.
+    pub fn period(self, asked: Asked, now: Timestamp) -> Result<Period, jiff::Error> {
         let first = match self {
             Self::Of(first) => first,
             Self::Named(month) => {
@@ -55,7 +55,7 @@ impl Month {
                 Date::new(year, month, 1)?
             }
         };
-        Ok([begin(first)?, begin(first.checked_add(1.month())?)?])
+        Period::month(first)
     }
 }
 
@@ -75,7 +75,7 @@ mod tests {
         let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
         let first = |text: &str, asked| {
             let month: Month = text.parse().unwrap();
-            month.bounds(asked, now).unwrap()[0].strftime("%Y-%m").to_string()
+            month.period(asked, now).unwrap().from.strftime("%Y-%m").to_string()
         };
         for (text, past, ahead) in [
             ("November", "2026-11", "2026-11"),

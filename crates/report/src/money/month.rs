@@ -1,11 +1,13 @@
 //! A month, and the times in it at which something is off: by a schedule, or by history.
 
+use std::iter;
+
 use domain::{
     ResourceKind,
     provider::Billing,
     schedule::{Desired, Schedule},
 };
-use jiff::{SignedDuration, Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
 use crate::history::Period;
 
@@ -26,7 +28,7 @@ const BEFORE: SignedDuration = SignedDuration::from_hours(31 * 24);
 pub enum Month {
     /// An average month of 730.5 hours, with its share of the 52 weeks after an instant.
     Average(Timestamp),
-    /// A calendar month, in UTC as both clouds bill.
+    /// A calendar month.
     Calendar(Period),
 }
 
@@ -52,24 +54,9 @@ impl Month {
 
 /// Returns the calendar months, in UTC, that a period touches.
 pub(super) fn months(period: Period) -> Vec<Period> {
-    let first = |at: Timestamp| at.to_zoned(TimeZone::UTC).date().first_of_month();
-    let mut months = Vec::new();
-    let mut begin = first(period.from);
-    while let Some((month, next)) = month(begin)
-        && month.from < period.until
-    {
-        months.push(month);
-        begin = next;
-    }
-    months
-}
-
-/// Returns the month that begins on a day, and the day on which the next one begins.
-fn month(begin: Date) -> Option<(Period, Date)> {
-    let next = begin.checked_add(1.month()).ok()?;
-    let midnight = |date: Date| Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp());
-    let month = Period { from: midnight(begin)?, until: midnight(next)? };
-    Some((month, next))
+    let month = |at: Timestamp| Period::month(at.to_zoned(TimeZone::UTC).date()).ok();
+    let months = iter::successors(month(period.from), |last| month(last.until));
+    months.take_while(|month| month.from < period.until).collect()
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
