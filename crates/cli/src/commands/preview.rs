@@ -126,8 +126,8 @@ async fn in_force(args: &Args, context: &Context) -> anyhow::Result<Names> {
     Ok(Names { records, ..names })
 }
 
-/// When, in which wave, by which schedule, to which state and by what cause resources change.
-type Key = (Timestamp, usize, Option<ScheduleName>, Option<bool>, Option<&'static str>);
+/// When, in which wave, by which schedule, in which direction and by what cause resources change.
+type Key = (Timestamp, usize, Option<ScheduleName>, Option<Direction>, Option<&'static str>);
 
 /// A state that is wanted from an instant on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -173,7 +173,7 @@ impl Names {
                 .take_while(|edge| edge.key.instant <= until)
                 .map(|edge| (edge.key.instant, edge.desired, Some(edge.cause.name())));
             for (at, to, cause) in [(from, verdict.desired, None)].into_iter().chain(edges) {
-                let key = (at, 1, schedule.clone(), runs(to), cause);
+                let key = (at, 1, schedule.clone(), to.map(Direction::towards), cause);
                 coming.entry(key).or_default().push(record);
             }
         }
@@ -193,12 +193,12 @@ impl Names {
                 .filter(|edge| overridden.is_none_or(|one| one.ends_at < edge.at))
                 .map(|edge| (edge.at, edge.desired, Some("schedule")));
             for (at, to, cause) in [(from, now, None)].into_iter().chain(ends).chain(edges) {
-                coming.insert((at, 1, Some(name.clone()), runs(to), cause), Vec::new());
+                let direction = to.map(Direction::towards);
+                coming.insert((at, 1, Some(name.clone()), direction, cause), Vec::new());
             }
         }
-        let to = |runs| if runs { Desired::Running } else { Desired::Stopped };
-        let row = |((at, wave, schedule, runs, cause), records): (Key, Vec<&Record>)| {
-            let is_stop = runs == Some(false) && cause.is_some();
+        let row = |((at, wave, schedule, direction, cause), records): (Key, Vec<&Record>)| {
+            let is_stop = direction == Some(Direction::Stop) && cause.is_some();
             let rule = schedule.as_ref().and_then(|name| rules.configuration.schedules.get(name));
             let policy = rule.map(|rule| &rule.policy).filter(|policy| {
                 let acts = |one: &&Record| observer(one, policy, rules.configuration).is_none();
@@ -207,7 +207,8 @@ impl Names {
             let announced_at = policy.and_then(|policy| Some(at - policy.notice?.get()));
             let resources = records.into_iter().map(Named::from).collect();
             let wave = (wave > 1).then_some(wave);
-            Coming { at, wave, announced_at, to: runs.map(to), schedule, cause, resources }
+            let to = direction.map(Direction::desired);
+            Coming { at, wave, announced_at, to, schedule, cause, resources }
         };
         coming.into_iter().map(row).collect()
     }
@@ -219,29 +220,25 @@ fn in_waves<'a>(
     rules: Rules<'a>,
 ) -> BTreeMap<Key, Vec<&'a Record>> {
     let mut changes: BTreeMap<_, Vec<&Record>> = BTreeMap::new();
-    for ((at, _, _, runs, cause), records) in &coming {
-        changes.entry((*at, *runs, cause.is_some())).or_default().extend(records);
+    for ((at, _, _, direction, cause), records) in &coming {
+        changes.entry((*at, *direction, cause.is_some())).or_default().extend(records);
     }
-    let waves = |(key, records): ((_, Option<bool>, bool), Vec<&'a Record>)| {
-        let direction = if key.1 == Some(true) { Direction::Start } else { Direction::Stop };
-        let waves = Order::of(records, rules).waves(direction);
-        (key, if key.1.is_some() && key.2 { waves } else { BTreeMap::new() })
+    let waves = |(key, records): ((_, Option<Direction>, bool), Vec<&'a Record>)| {
+        let direction = key.1.filter(|_| key.2);
+        let waves = direction.map(|direction| Order::of(records, rules).waves(direction));
+        (key, waves.unwrap_or_default())
     };
     let waves: BTreeMap<_, _> = changes.into_iter().map(waves).collect();
     let mut in_waves: BTreeMap<Key, Vec<&Record>> = BTreeMap::new();
-    for ((at, first, schedule, runs, cause), records) in coming {
-        let waves = &waves[&(at, runs, cause.is_some())];
+    for ((at, first, schedule, direction, cause), records) in coming {
+        let waves = &waves[&(at, direction, cause.is_some())];
         for record in records {
             let wave = waves.get(&record.reference).copied().unwrap_or(first);
-            let key = (at, wave, schedule.clone(), runs, cause);
+            let key = (at, wave, schedule.clone(), direction, cause);
             in_waves.entry(key).or_default().push(record);
         }
     }
     in_waves
-}
-
-fn runs(desired: Option<Desired>) -> Option<bool> {
-    desired.map(|desired| desired == Desired::Running)
 }
 
 impl print::Row for Coming {
