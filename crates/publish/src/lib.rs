@@ -8,7 +8,7 @@ use environment::bucket::{Bucket, BucketError, Object};
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use page::{Audience, Input, calendar};
 use report::{
-    csv::{CsvError, csv},
+    csv::{self, csv},
     history::Period,
     money::hours_in_words,
     past::InPieces,
@@ -28,8 +28,8 @@ pub enum Error {
     Store(#[from] StoreError),
     #[error("failed to read the history")]
     History(#[from] InPieces),
-    #[error(transparent)]
-    Csv(#[from] CsvError),
+    #[error("failed to render rows as CSV")]
+    Csv(#[from] csv::Error),
     #[error("failed to write into the bucket")]
     Bucket(#[from] BucketError),
 }
@@ -70,7 +70,7 @@ fn month(now: Timestamp) -> Period {
 }
 
 /// Everything that is published. What is below `public/` names no person, reason, id or account.
-fn objects(input: &Input<'_>) -> Result<Vec<Object>, CsvError> {
+fn objects(input: &Input<'_>) -> Result<Vec<Object>, csv::Error> {
     let mut objects = Vec::new();
     let mut add = |key, content_type, contents| {
         objects.push(Object { key, content_type, contents });

@@ -1,25 +1,19 @@
 //! Rows as CSV.
 
+use std::io;
+
+pub use csv::Error;
 use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Why rows could not be rendered.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot render rows as CSV")]
-pub struct CsvError(#[source] Box<dyn std::error::Error + Send + Sync>);
-
 /// Renders rows: a column for each key of their JSON, and JSON where a value has parts.
-pub fn csv(rows: &[impl Serialize]) -> Result<String, CsvError> {
-    write(rows).map_err(CsvError)
-}
-
-fn write(rows: &[impl Serialize]) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
-    let mut records = Vec::new();
-    for row in rows {
-        let text = serde_json::to_string(row)?;
-        records.push(serde_json::from_str::<IndexMap<String, Value>>(&text)?);
-    }
+pub fn csv(rows: &[impl Serialize]) -> Result<String, Error> {
+    let record = |row| -> serde_json::Result<IndexMap<String, Value>> {
+        serde_json::from_str(&serde_json::to_string(row)?)
+    };
+    let records: Vec<_> =
+        rows.iter().map(record).collect::<Result<_, _>>().map_err(io::Error::from)?;
     let mut keys: Vec<&String> = Vec::new();
     for key in records.iter().flat_map(IndexMap::keys) {
         if !keys.contains(&key) {
@@ -38,7 +32,8 @@ fn write(rows: &[impl Serialize]) -> Result<String, Box<dyn std::error::Error + 
         };
         writer.write_record(keys.iter().map(value))?;
     }
-    Ok(String::from_utf8(writer.into_inner()?)?)
+    let written = writer.into_inner().map_err(csv::IntoInnerError::into_error)?;
+    Ok(String::from_utf8(written).map_err(io::Error::other)?)
 }
 
 #[cfg(test)]
