@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use domain::{
     ResourceRef, ScheduleName,
-    configuration::{Account, Configuration, Policy},
+    configuration::{Account, Configuration},
     look::Look,
     membership::{Exclusion, Membership, Subject},
     prices::Prices,
@@ -120,8 +120,7 @@ impl Survey {
             }
         };
         let answers = fleet::ask(&clouds, &configuration).await;
-        let has_schedules = args.config.is_some();
-        let inputs = SavingsInputs::of(&configuration, has_schedules, hours.as_ref(), month);
+        let inputs = SavingsInputs::of(&configuration, hours.as_ref(), month);
         let report = inputs.report(&answers.holdings, label);
         Ok(Self { configuration, report, failures: answers.failures, now })
     }
@@ -151,7 +150,6 @@ fn configuration(args: &Args) -> anyhow::Result<Configuration> {
 /// What decides how much of a month each resource is off, and what that saves.
 struct SavingsInputs<'a> {
     configuration: &'a Configuration,
-    has_schedules: bool,
     hours: Option<&'a Hours>,
     month: Month,
     /// The times off under the assumed hours.
@@ -160,17 +158,11 @@ struct SavingsInputs<'a> {
 }
 
 impl<'a> SavingsInputs<'a> {
-    fn of(
-        configuration: &'a Configuration,
-        has_schedules: bool,
-        hours: Option<&'a Hours>,
-        month: Month,
-    ) -> Self {
+    fn of(configuration: &'a Configuration, hours: Option<&'a Hours>, month: Month) -> Self {
         let schedules = configuration.schedules.iter();
         let off = schedules.map(|(name, rule)| (name, month.times_off(&rule.schedule)));
         Self {
             configuration,
-            has_schedules,
             hours,
             month,
             assumed: hours.map(|hours| month.times_off(&hours.schedule)),
@@ -208,10 +200,9 @@ impl<'a> SavingsInputs<'a> {
             return;
         }
         let membership = Membership::of(Subject::seen(record, resource), self.configuration);
-        let rule = membership.rule(self.configuration).filter(|_| self.has_schedules);
-        let schedule = membership.schedule().filter(|_| rule.is_some());
+        let policy = membership.policy(self.configuration);
+        let schedule = membership.schedule();
         let off = schedule.map_or(self.assumed.as_ref(), |name| self.times_off.get(name));
-        let policy = rule.map_or_else(Policy::default, |rule| rule.policy.clone());
         let account = self.configuration.accounts.get(&holdings.account).and_then(Account::cloud);
         let Some(account) = account else {
             return;
@@ -222,7 +213,11 @@ impl<'a> SavingsInputs<'a> {
         };
         let barred = match &membership {
             // Without the user's own schedules, no tag can name two of them.
-            Membership::Excluded(Exclusion::TwoSchedules { .. }) if !self.has_schedules => None,
+            Membership::Excluded(Exclusion::TwoSchedules { .. })
+                if self.configuration.schedules.is_empty() =>
+            {
+                None
+            }
             Membership::Excluded(exclusion) => Some(in_words(exclusion)),
             Membership::Member { .. } | Membership::Unknown { .. } | Membership::Unnamed => None,
         };
