@@ -1,7 +1,7 @@
 //! One resource in a row, with the main columns or all of them.
 
 use domain::{configuration::PauseScope, schedule::desired_or_any};
-use report::resource::ResourceView;
+use report::{joined, resource::ResourceView};
 
 use crate::{
     output::shortened,
@@ -65,10 +65,7 @@ const WIDE: &[Column<ResourceView>] = &[
     Column::Fixed("State", marked),
     Column::Fixed("Next", next),
     Column::Fixed("Saved", |view, _| Cell::any(view.owed())),
-    Column::Fixed("Tags", |view, _| {
-        let tags: Vec<_> = view.tags.iter().map(String::as_str).collect();
-        Cell::new(tags.join(" "))
-    }),
+    Column::Fixed("Tags", |view, _| Cell::new(joined(&view.tags, " "))),
     Column::Text("Remark", |view, screen| {
         let is_said = view.schedule.is_none() && view.needs_person().is_none();
         if is_said { Cell::default() } else { Cell::any(said(view, screen)) }

@@ -3,7 +3,7 @@
 use domain::activity::{Action, Activity};
 use jiff::tz::TimeZone;
 
-use crate::time::local;
+use crate::{joined, time::local};
 
 /// What an entry is about, and what it changed.
 #[must_use]
@@ -15,9 +15,8 @@ pub fn details(entry: &Activity, zone: &TimeZone) -> String {
         }
         Action::Applied { generation, repeats, changes } => {
             let repeats = repeats.map(|of| format!("a rollback to generation {of}"));
-            let all = repeats.into_iter().chain(changes.iter().cloned());
-            let all: Vec<_> = all.collect();
-            format!("generation {generation}: {}", all.join("; "))
+            let all = joined(repeats.into_iter().chain(changes.iter().cloned()), "; ");
+            format!("generation {generation}: {all}")
         }
         Action::Command { .. }
         | Action::OverrideCleared { .. }

@@ -33,6 +33,12 @@ pub fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
+/// The parts in a line, with a separator between them.
+pub fn joined(parts: impl IntoIterator<Item: ToString>, separator: &str) -> String {
+    let parts: Vec<_> = parts.into_iter().map(|part| part.to_string()).collect();
+    parts.join(separator)
+}
+
 /// A resource and its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Named {

@@ -14,7 +14,7 @@ use domain::{
 use jiff::{Timestamp, tz::TimeZone};
 use report::{
     consequences::{Conflict, Consequences, SOON, ScheduleChange, Soon, Stranded, Unmatched},
-    count,
+    count, joined,
     load::overloads,
     time::{NextEdge, local, short},
 };
@@ -630,7 +630,7 @@ impl Plan {
             let edges = edges.take(EDGES).map(NextEdge::from).map(|edge| {
                 format!("{} {}", desired_or_any(edge.to), short(edge.at, &self.zone, self.now))
             });
-            edges.collect::<Vec<_>>().join(", ")
+            joined(edges, ", ")
         };
         let (before, after) = (edges(&self.in_force.configuration), edges(&self.proposed));
         match (before.as_str(), after.as_str()) {
@@ -701,24 +701,21 @@ fn about_in_force(
 
 /// A command for resources, as it is typed; `None` for none.
 fn command(command: &str, options: &str, resources: &[&Stranded]) -> Option<String> {
-    let references: Vec<_> =
-        resources.iter().take(MANY).map(|one| one.resource.resource.to_string()).collect();
+    let references = resources.iter().take(MANY).map(|one| &one.resource.resource);
+    let references = joined(references, " ");
     let more = if resources.len() > MANY { " …" } else { "" };
-    let references = references.join(" ");
     (!resources.is_empty()).then(|| format!("`{command} {references}{more}{options}`"))
 }
 
 /// `The deployment protects name:*prod* and only observes, whatever is applied.`
 fn floor(floor: &Floor) -> String {
-    let patterns: Vec<_> = floor.protect.iter().map(ToString::to_string).collect();
-    let protects = (!patterns.is_empty()).then(|| format!("protects {}", patterns.join(", ")));
+    let is_any = !floor.protect.is_empty();
+    let protects = is_any.then(|| format!("protects {}", joined(&floor.protect, ", ")));
     let observes = (floor.mode == Mode::Observe).then(|| "only observes".to_owned());
-    let holds: Vec<_> = protects.into_iter().chain(observes).collect();
-    if holds.is_empty() {
-        return String::new();
+    match joined(protects.into_iter().chain(observes), " and ") {
+        none if none.is_empty() => none,
+        holds => format!("The deployment {holds}, whatever is applied.\n"),
     }
-    let holds = holds.join(" and ");
-    format!("The deployment {holds}, whatever is applied.\n")
 }
 
 fn list(heading: &str, mut lines: impl Iterator<Item = String>) -> String {

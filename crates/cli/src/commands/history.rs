@@ -8,7 +8,7 @@ use domain::{
     record::{Cause, Direction, Ending},
 };
 use jiff::Timestamp;
-use report::{history::Period, time::length};
+use report::{history::Period, joined, time::length};
 use store::{HistoryQuery, InForce, Store};
 
 use crate::{
@@ -135,8 +135,7 @@ impl print::Row for HistoryEntry {
         }),
         Column::Text("Ending", |row, _| {
             let ended = [row.ended(), size(row)];
-            let ended: Vec<_> = ended.into_iter().filter(|words| !words.is_empty()).collect();
-            Cell::new(ended.join("; "))
+            Cell::new(joined(ended.into_iter().filter(|words| !words.is_empty()), "; "))
         }),
     ];
 }
@@ -169,9 +168,8 @@ fn size(entry: &HistoryEntry) -> String {
     let saved = saved.map(|saved| format!("{done} {saved}"));
     let described = entry.hibernation.as_ref();
     let described = described.map(|_| "how to recreate it: -o json".to_owned());
-    let words: Vec<_> =
-        saved.into_iter().chain(seen.map(|seen| format!("seen {seen}"))).chain(described).collect();
-    words.join(", ")
+    let seen = seen.map(|seen| format!("seen {seen}"));
+    joined(saved.into_iter().chain(seen).chain(described), ", ")
 }
 
 #[cfg(test)]

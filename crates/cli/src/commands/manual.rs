@@ -12,7 +12,7 @@ use domain::{
     membership::{Membership, Subject},
     record::{Direction, Record},
 };
-use report::{count, state::stands_until};
+use report::{count, joined, state::stands_until};
 
 use super::{
     overrides::{self, SetArgs},
@@ -193,8 +193,7 @@ fn names<'r>(records: impl IntoIterator<Item = &'r Record>) -> String {
 
 /// Names in a line, and how many are left out of it.
 pub(super) fn in_a_line<'n>(mut names: impl Iterator<Item = &'n str>) -> String {
-    let first: Vec<_> = names.by_ref().take(NAMED).collect();
-    let first = first.join(", ");
+    let first = joined(names.by_ref().take(NAMED), ", ");
     match names.count() {
         0 => first,
         more => format!("{first} and {more} more"),

@@ -8,7 +8,7 @@ use domain::{
     record::{Direction, Phase},
 };
 use jiff::SignedDuration;
-use report::{count, pausing};
+use report::{count, joined, pausing};
 
 use crate::{
     Exit,
@@ -168,9 +168,8 @@ pub async fn resume(args: &ResumeArgs, context: &Context) -> anyhow::Result<Exit
     let in_force = session.store.in_force().await?;
     let active = in_force.overrides.pauses().filter(|one| one.is_active(session.now));
     let mut meant: Vec<_> = active.collect();
-    let known: Vec<_> =
-        meant.iter().map(|one| format!("`offhours resume{}`", one.scope.option())).collect();
-    let known = known.join(" or ");
+    let known = meant.iter().map(|one| format!("`offhours resume{}`", one.scope.option()));
+    let known = joined(known, " or ");
     let scope = args.scope.scope();
     if !args.all && (meant.len() > 1 || scope != PauseScope::Everything) {
         meant.retain(|one| one.scope == scope);

@@ -13,7 +13,7 @@ use domain::{
     text::{LONGEST_TAG, one_line},
 };
 use provider::Base;
-use report::nearest::advice;
+use report::{joined, nearest::advice};
 
 use super::{document::Field, reader::not_known};
 
@@ -83,8 +83,7 @@ fn at_cloud(field: &Field, provider: Option<Provider>) -> Option<Account> {
 /// Names the clouds of which something is true.
 fn named(applies: impl Fn(&Facts) -> bool) -> String {
     let facts = Provider::ALL.map(Provider::facts).into_iter();
-    let names: Vec<_> = facts.filter(|facts| applies(facts)).map(|facts| facts.name).collect();
-    names.join(" and ")
+    joined(facts.filter(|facts| applies(facts)).map(|facts| facts.name), " and ")
 }
 
 fn locations(field: &Field) -> Vec<Location> {

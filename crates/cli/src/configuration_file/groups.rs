@@ -7,7 +7,7 @@ use domain::{
     configuration::{Followed, Group},
     order::Graph,
 };
-use report::nearest::advice;
+use report::{joined, nearest::advice};
 
 use super::document::Field;
 
@@ -32,12 +32,11 @@ pub(super) fn read(root: &Field) -> BTreeMap<GroupName, Group> {
         }
     }
     if let Some(path) = Graph::of(&read).cycle() {
-        let cycle: Vec<_> = path.iter().map(ToString::to_string).collect();
         let lists = |(_, group): &(&GroupName, &Group)| group.after.contains(path[1]);
         let listing = read.iter().find(lists).map(|(name, _)| name.as_str());
         let message = format!(
             "is a cycle, {}: none could start first; take one of them out of another's `after`",
-            cycle.join(" after ")
+            joined(&path, " after ")
         );
         if let Some((_, field)) = named.iter().find(|(_, field)| Some(field.key) == listing) {
             field.refuse("after", &message);

@@ -7,7 +7,7 @@ use domain::{
     ResourceRef, ScheduleName,
     configuration::{AccountKind, Selector},
 };
-use report::nearest::advice;
+use report::{joined, nearest::advice};
 
 use super::{ListedResources, accounts::Accounts, document::Field};
 
@@ -104,7 +104,6 @@ fn misfit(reference: &ResourceRef, accounts: &Accounts, listed: ListedResources)
         AccountKind::Cloud(provider) => format!("at {provider}"),
         AccountKind::Ssh => "over SSH".to_owned(),
     };
-    let kinds: Vec<_> = account.kinds().iter().map(|kind| kind.as_str()).collect();
-    let kinds = kinds.join(", ");
+    let kinds = joined(account.kinds(), ", ");
     Some(format!("`{name}` is an account {at}, where there is no {kind}; write {kinds}"))
 }

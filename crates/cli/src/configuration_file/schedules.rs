@@ -7,6 +7,7 @@ use domain::{
     configuration::Rule,
     schedule::{self, Definition, PeriodDefinition, PeriodField, Place as Part, Schedule},
 };
+use report::joined;
 
 use super::{
     ListedResources, Problem,
@@ -81,10 +82,8 @@ impl<'t> Defaults<'t> {
 /// Returns the schedule with this timing in a time zone, or what is wrong with it.
 pub(crate) fn in_zone(timezone: &str, timing: Definition) -> Result<Schedule, String> {
     let definition = Definition { timezone: timezone.to_owned(), ..timing };
-    Schedule::new(&definition).map_err(|problems| {
-        let messages: Vec<_> = problems.into_iter().map(|one| one.message).collect();
-        messages.join("; ")
-    })
+    let schedule = Schedule::new(&definition);
+    schedule.map_err(|problems| joined(problems.into_iter().map(|one| one.message), "; "))
 }
 
 /// Reads the timing: everything that [`Schedule`] validates, and the places of its parts.

@@ -12,7 +12,7 @@ use environment::{Clock, in_words};
 use jiff::{Timestamp, tz::TimeZone};
 use lifecycle::Providers;
 use provider::{Client, ProviderError, Reading};
-use report::{count, load::overloads, time::ago};
+use report::{count, joined, load::overloads, time::ago};
 use store::AccountState;
 
 use super::{Check, Finding, clock::compare, store::StoreContents};
@@ -110,7 +110,7 @@ fn token(
     let found = refused
         .iter()
         .map(|(kind, error)| format!("the token may not read {kind}s: {}", in_words(error)));
-    let found = found.collect::<Vec<_>>().join("; ");
+    let found = joined(found, "; ");
     let is_missed = |record: &&Record| {
         let is_there = !matches!(record.phase, Phase::Gone { .. });
         is_there && refused.iter().any(|(kind, _)| *kind == record.kind())
@@ -231,8 +231,7 @@ fn inventory(state: Option<&AccountState>, now: Timestamp) -> Finding {
     );
     let listed = listed.unwrap_or_else(|| "not listed yet".to_owned());
     let latest = error.map(|error| format!("the latest try: {error}"));
-    let found = [listed].into_iter().chain(is_old.then_some(too_old)).chain(latest);
-    let found = found.collect::<Vec<_>>().join("; ");
+    let found = joined([listed].into_iter().chain(is_old.then_some(too_old)).chain(latest), "; ");
     let remedy = "`offhours status --refresh` takes an inventory now; see also the findings about \
                   the token and the functions";
     if is_old || state.is_some_and(|state| state.token_fails) {
