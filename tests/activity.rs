@@ -73,6 +73,12 @@ fn each_command_that_changes_something_is_an_entry() {
         // History does not trip over them.
         let history = terminal.run(&["history", "-o", "json"]).await;
         assert_eq!(history.stderr, "");
+        let later = ["override", "running", "--schedule", "office", "--from", "tomorrow 08:00"];
+        let ended = terminal.run(&[&later[..], &["--for", "2h"]].concat()).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let table = terminal.run(&["activity", "--limit", "1"]).await.stdout;
+        assert!(table.contains("schedule office from Tue 2026-11-24 08:00 "), "{table}");
+        assert!(table.contains(" until Tue 2026-11-24 10:00 "), "{table}");
     });
 }
 

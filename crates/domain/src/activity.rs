@@ -149,6 +149,9 @@ pub enum Action {
         target: OverrideTarget,
         /// The desired state.
         desired: Desired,
+        /// When it begins; absent from entries of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        begins_at: Option<Timestamp>,
         /// When it ends.
         ends_at: Timestamp,
     },
@@ -197,7 +200,8 @@ pub enum Action {
 impl Action {
     #[must_use]
     pub fn set(one: &Override) -> Self {
-        Self::OverrideSet { target: one.target.clone(), desired: one.desired, ends_at: one.ends_at }
+        let Override { target, desired, set_at, ends_at, .. } = one.clone();
+        Self::OverrideSet { target, desired, begins_at: Some(set_at), ends_at }
     }
 
     #[must_use]
@@ -299,14 +303,27 @@ impl CommandTarget {
     }
 }
 
+impl Activity {
+    /// When the override begins that was set, if that was not at once.
+    #[must_use]
+    pub fn begins_later(&self) -> Option<Timestamp> {
+        let Action::OverrideSet { begins_at, .. } = self.action else {
+            return None;
+        };
+        begins_at.filter(|&begin| begin > self.at)
+    }
+}
+
 /// One line for people, in UTC.
 impl fmt::Display for Activity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let by = &self.by;
         match &self.action {
-            Action::OverrideSet { target, desired, ends_at } => {
+            Action::OverrideSet { target, desired, ends_at, .. } => {
+                let from = self.begins_later().map(|at| at.strftime("from %a %Y-%m-%d %H:%M UTC "));
+                let from = from.map_or_else(String::new, |from| from.to_string());
                 let until = ends_at.strftime("%a %Y-%m-%d %H:%M UTC");
-                write!(f, "{target} is overridden by {by}: {desired} until {until}")?;
+                write!(f, "{target} is overridden by {by}: {desired} {from}until {until}")?;
             }
             Action::OverrideCleared { target } => {
                 write!(f, "the override of {target} is cleared by {by}")?;

@@ -11,7 +11,8 @@ pub fn details(entry: &Activity, zone: &TimeZone) -> String {
     let targets = entry.action.targets().join(", ");
     match &entry.action {
         Action::OverrideSet { ends_at, .. } | Action::Paused { ends_at, .. } => {
-            format!("{targets} until {}", local(*ends_at, zone))
+            let from = entry.begins_later().map(|at| format!("from {} ", local(at, zone)));
+            format!("{targets} {}until {}", from.unwrap_or_default(), local(*ends_at, zone))
         }
         Action::Applied { generation, repeats, changes } => {
             let repeats = repeats.map(|of| format!("a rollback to generation {of}"));

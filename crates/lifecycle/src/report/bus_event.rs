@@ -120,7 +120,7 @@ impl<'a> Changed<'a> {
             }
         };
         Some(match action {
-            Action::OverrideSet { target, desired, ends_at } => {
+            Action::OverrideSet { target, desired, ends_at, .. } => {
                 let changed =
                     Self { desired: Some(*desired), ends_at: Some(*ends_at), ..of_target(target) };
                 (EventType::OverrideSet, changed)
