@@ -28,9 +28,10 @@ fn note(report: Report, rows: &mut [ResourceView]) -> bool {
     let mut answers: HashMap<ResourceRef, Result<String, String>> = HashMap::new();
     for outcome in report.outcomes {
         if let Subject::Resource { resource, .. } = outcome.subject {
-            let answer = match outcome.event {
-                Event::Postponed { reason, .. } => Err(reason.to_string()),
-                shown => Ok(shown.to_string()),
+            let answer = if let Event::Postponed { reason, .. } = outcome.event {
+                Err(reason.to_string())
+            } else {
+                Ok(outcome.event.to_string())
             };
             answers.insert(resource, answer);
         }
