@@ -180,11 +180,12 @@ fn variable(name: &str) -> Result<SecretString, TokenError> {
 
 /// Checks a token or a private key that was read.
 fn secret(text: &str, place: impl FnOnce() -> String) -> Result<SecretString, TokenError> {
+    let text = text.trim_start();
     // An OpenSSH key ends with a line break, and a token does not.
     if text.starts_with("-----BEGIN") {
         return Ok(SecretString::from(text));
     }
-    match text.trim() {
+    match text.trim_end() {
         "" => Err(TokenError::Empty(place())),
         token if token.contains('\n') => Err(TokenError::SeveralLines(place())),
         token => Ok(SecretString::from(token)),
@@ -225,7 +226,7 @@ mod tests {
         assert_eq!(read().await, "first");
         fs::write(&path, "second").unwrap();
         assert_eq!(read().await, "second");
-        fs::write(&path, "-----BEGIN KEY-----\nx\n").unwrap();
+        fs::write(&path, "\n-----BEGIN KEY-----\nx\n").unwrap();
         assert_eq!(read().await, "-----BEGIN KEY-----\nx\n");
         fs::write(&path, "\n").unwrap();
         assert!(read().await.ends_with(" is empty"), "{}", read().await);
