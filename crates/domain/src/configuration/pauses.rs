@@ -48,10 +48,11 @@ impl Pause {
     }
 }
 
-/// `paused until 2026-11-24T21:00:00Z by ada (release night)`
+/// `paused until Tue 2026-11-24 21:00 UTC by ada (release night)`
 impl fmt::Display for Pause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "paused until {} by {} ({})", self.ends_at, self.by, self.why)
+        let until = self.ends_at.strftime("%a %Y-%m-%d %H:%M UTC");
+        write!(f, "paused until {until} by {} ({})", self.by, self.why)
     }
 }
 

@@ -259,9 +259,10 @@ fn declined(
     }
     let overridden = override_of(record, in_force.rules(), now);
     if let Some(one) = overridden.as_ref().filter(|one| one.desired != direction.desired()) {
+        let until = one.ends_at.strftime("%a %Y-%m-%d %H:%M UTC");
         return Some(format!(
-            "an override by {} keeps it {} until {}: clear that first",
-            one.by, one.desired, one.ends_at
+            "an override by {} keeps it {} until {until}: clear that first",
+            one.by, one.desired
         ));
     }
     // An override for the same state keeps the schedule from undoing the command.
