@@ -207,6 +207,10 @@ impl Planner<'_> {
         };
         match (self.at_end(), quiet_at) {
             (true, quiet_at) => self.watch_out(due, quiet_at.unwrap_or(self.view.now), Some(ended)),
+            // Switched on, it stays on: the start ends first, and then the stop is refused.
+            (false, _) if let Some(reason) = self.refusal().filter(|_| !old.method.is_chosen()) => {
+                Plan::Postpone(reason.to_owned())
+            }
             (false, quiet_at) => self.claim(due, quiet_at, Some(ended)),
         }
     }

@@ -1488,3 +1488,16 @@ fn what_was_not_given_back_is_still_tried_after_a_deletion_without_effect() {
     let step = started.asks(START);
     assert!(matches!(step, Step::Attach(Attachment::Network(_))), "{step:?}");
 }
+
+#[test]
+fn a_machine_that_was_just_started_is_not_switched_off_by_a_stop_that_is_refused() {
+    let mut case = hibernated().asked(START, "18:59", accepted("18:59:10"));
+    case.sends(STOP);
+    case.refusal = Some("its protection is on");
+    case.ssh_key = None;
+    assert!(matches!(case.plan(STOP), Plan::Postpone(_)));
+    let record = case.records().record;
+    assert!(is_settled(&record, Power::Running));
+    let refused = case.record(|old| *old = record).writes(STOP).record;
+    assert!(matches!(refused.phase, Phase::Refused { .. }), "{:?}", refused.phase);
+}
