@@ -73,6 +73,7 @@ fn each_command_that_changes_something_is_an_entry() {
         // History does not trip over them.
         let history = terminal.run(&["history", "-o", "json"]).await;
         assert_eq!(history.stderr, "");
+        terminal.simulator.move_to(monday("12:40:00")).await;
         let later = ["override", "running", "--schedule", "office", "--from", "tomorrow 08:00"];
         let ended = terminal.run(&[&later[..], &["--for", "2h"]].concat()).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);

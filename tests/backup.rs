@@ -123,7 +123,7 @@ fn a_file_that_is_no_whole_backup_is_refused_by_line_and_nothing_is_restored() {
             (without(1), 1, "it does not begin as a backup does"),
             (without(last), last - 1, "it is cut off after this line"),
             (without(3), last - 1, "there are items missing before it"),
-            (whole.replace(lines[1], "{}"), 2, "it is not an item"),
+            (whole.replace(lines[1], "{}"), 2, "it is no item"),
             (whole.replace(lines[0], &newer.to_string()), 1, "a newer version of Offhours"),
         ];
         let elsewhere = file.with_file_name("another.db");
