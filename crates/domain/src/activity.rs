@@ -320,16 +320,15 @@ impl fmt::Display for Activity {
         let by = &self.by;
         match &self.action {
             Action::OverrideSet { target, desired, ends_at, .. } => {
-                let from = self.begins_later().map(|at| at.strftime("from %a %Y-%m-%d %H:%M UTC "));
-                let from = from.map_or_else(String::new, |from| from.to_string());
-                let until = ends_at.strftime("%a %Y-%m-%d %H:%M UTC");
+                let from = self.begins_later().map(|at| format!("from {} ", text::in_utc(at)));
+                let (from, until) = (from.unwrap_or_default(), text::in_utc(*ends_at));
                 write!(f, "{target} is overridden by {by}: {desired} {from}until {until}")?;
             }
             Action::OverrideCleared { target } => {
                 write!(f, "the override of {target} is cleared by {by}")?;
             }
             Action::Paused { scope, starts, ends_at } => {
-                let until = ends_at.strftime("%a %Y-%m-%d %H:%M UTC");
+                let until = text::in_utc(*ends_at);
                 let but = if *starts { ", except for starts" } else { "" };
                 write!(f, "{scope} is paused by {by} until {until}{but}")?;
             }

@@ -50,9 +50,8 @@ impl Configuration {
         states: &BTreeMap<AccountName, AccountState>,
     ) -> bool {
         let was = self.accounts.get(account).and_then(Account::was);
-        let mut states =
-            [Some(account), was].into_iter().flatten().filter_map(|name| states.get(name));
-        states.any(|state| state.listed_at.is_some())
+        let names = [Some(account), was].into_iter().flatten();
+        names.filter_map(|name| states.get(name)).any(|state| state.listed_at.is_some())
     }
 
     /// Reverts the renames of the configuration in force where this earlier one has the account

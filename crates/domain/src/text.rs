@@ -3,6 +3,7 @@
 
 use std::{borrow::Cow, fmt::Write as _, ops::RangeInclusive};
 
+use jiff::Timestamp;
 use serde::{Deserialize as _, Deserializer};
 
 /// The most characters of a name. No provider accepts a longer one.
@@ -44,6 +45,12 @@ const UNPRINTABLE: [RangeInclusive<char>; 17] = [
     '\u{1d173}'..='\u{1d17a}',
     '\u{e0000}'..='\u{e0fff}',
 ];
+
+/// Formats an instant for people whose time zone is not known.
+#[must_use]
+pub fn in_utc(at: Timestamp) -> String {
+    at.strftime("%a %Y-%m-%d %H:%M UTC").to_string()
+}
 
 /// Makes one printable line of a text, with at most `longest` characters. White space that breaks
 /// or shifts lines becomes a space, other characters that are not printable are written out as

@@ -51,8 +51,7 @@ impl Pause {
 /// `paused until Tue 2026-11-24 21:00 UTC by ada (release night)`
 impl fmt::Display for Pause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let until = self.ends_at.strftime("%a %Y-%m-%d %H:%M UTC");
-        write!(f, "paused until {until} by {} ({})", self.by, self.why)
+        write!(f, "paused until {} by {} ({})", text::in_utc(self.ends_at), self.by, self.why)
     }
 }
 

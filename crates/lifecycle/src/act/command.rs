@@ -9,6 +9,7 @@ use domain::{
     left_behind::left_behind,
     membership::{Membership, Subject},
     record::{Direction, ManualCommand, Phase, Record, Transition},
+    text::in_utc,
 };
 use jiff::{SignedDuration, Timestamp};
 use store::{InForce, ReadItems, StoreError};
@@ -259,7 +260,7 @@ fn declined(
     }
     let overridden = override_of(record, in_force.rules(), now);
     if let Some(one) = overridden.as_ref().filter(|one| one.desired != direction.desired()) {
-        let until = one.ends_at.strftime("%a %Y-%m-%d %H:%M UTC");
+        let until = in_utc(one.ends_at);
         return Some(format!(
             "an override by {} keeps it {} until {until}: clear that first",
             one.by, one.desired
