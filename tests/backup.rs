@@ -68,6 +68,8 @@ fn a_backup_of_the_night_is_a_whole_store_in_the_morning() {
         let written = terminal.run(&["backup", name]).await;
         assert_eq!(written.code, Some(0), "{}", written.stderr);
         assert_eq!(written.stderr, "");
+        let folder = terminal.run(&["backup", "."]).await;
+        assert_eq!(folder.code, Some(2), "{}", folder.stderr);
         let text = fs::read_to_string(&file).unwrap();
         assert!(!text.contains("secret-"), "{text}");
         for suffix in ["", "-wal", "-shm"] {
@@ -123,7 +125,7 @@ fn a_file_that_is_no_whole_backup_is_refused_by_line_and_nothing_is_restored() {
             (without(1), 1, "it does not begin as a backup does"),
             (without(last), last - 1, "it is cut off after this line"),
             (without(3), last - 1, "there are items missing before it"),
-            (whole.replace(lines[1], "{}"), 2, "it is no item"),
+            (whole.replace(lines[1], "{}"), 2, "invalid item"),
             (whole.replace(lines[0], &newer.to_string()), 1, "a newer version of Offhours"),
         ];
         let elsewhere = file.with_file_name("another.db");

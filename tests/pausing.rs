@@ -66,6 +66,7 @@ fn what_is_resumed_follows_at_once_and_each_scope_by_itself() {
         assert_eq!(several.code, Some(2));
         let advice = "`offhours resume --account do-main` or `offhours resume --account hz-eu`";
         assert!(several.stderr.contains(advice), "{}", several.stderr);
+        assert!(several.stderr.contains("several pauses are in force"), "{}", several.stderr);
 
         terminal.local(&configuration, "18:30:00").await;
         assert_eq!(count(&terminal, "running").await, all);

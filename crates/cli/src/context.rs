@@ -52,7 +52,7 @@ impl Context {
         let named = env::var("TZ").unwrap_or_default();
         if self.tz.is_none() && !named.is_empty() && TimeZone::try_system().is_err() {
             output::remark(&format!(
-                "warning: TZ is `{named}`, which is no time zone: times are in UTC\n"
+                "warning: unknown time zone `{named}` in TZ: times are in UTC\n"
             ));
         }
     }

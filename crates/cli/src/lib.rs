@@ -228,7 +228,7 @@ pub fn run(arguments: &Arguments) -> Exit {
 
 /// Runs an asynchronous command until it ends or Ctrl-C is pressed.
 fn wait_for(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
-    // What comes of a command is its own output.
+    // A command reports failures in its own output.
     run_to_end("error", async {
         progress::end_on_interrupt();
         command.await

@@ -62,7 +62,7 @@ pub(crate) fn show_rest(
 }
 
 /// Applies a configuration, by this command, unless the stored one says the same. Asks first if it
-/// sends a token or a key to a new place, unless it is the product's own and nobody can be asked.
+/// sends a token or a key to a new place, unless it is the product's own and there is no terminal.
 /// Refuses a configuration that would leave stopped resources behind: `offhours apply` asks what
 /// becomes of those.
 pub(crate) async fn put_into_force(

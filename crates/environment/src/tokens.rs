@@ -36,8 +36,8 @@ pub enum TokenError {
     /// The parameter or the file is empty.
     #[error("{0} is empty")]
     Empty(String),
-    /// It has several lines, and is no key.
-    #[error("{0} has more than one line, and should have the token alone")]
+    /// It has several lines, and is not a key.
+    #[error("{0} has more than one line: expected the token alone")]
     SeveralLines(String),
     /// systemd gave this process no credentials.
     #[error("{0} cannot be read: this process has no CREDENTIALS_DIRECTORY, which systemd sets")]

@@ -58,7 +58,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let cannot_write = || format!("cannot write {}", args.file.display());
     let there = fs::symlink_metadata(&args.file);
     if there.is_ok_and(|there| !there.is_file()) {
-        bail_usage!("{} is no regular file: name another one", args.file.display());
+        bail_usage!("{} is not a regular file: name another one", args.file.display());
     }
     let folder = args.file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let file =
@@ -139,7 +139,7 @@ impl Backup {
                     Err(_) => Err(refusal(
                         &path,
                         number + 1,
-                        "it is no item: the file is damaged or cut off",
+                        "invalid item: the file is damaged or cut off",
                     )),
                 },
             });

@@ -178,7 +178,7 @@ pub async fn resume(args: &ResumeArgs, context: &Context) -> anyhow::Result<Exit
         (false, ..) => {}
         (true, "", _) => bail_usage!("no pause is in force"),
         (true, known, PauseScope::Everything) => {
-            bail_usage!("say which pause: {known}, or --all of them");
+            bail_usage!("several pauses are in force: {known}, or --all");
         }
         (true, known, _) => bail_usage!("no such pause is in force: {known}"),
     }
