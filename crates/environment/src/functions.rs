@@ -74,7 +74,7 @@ pub trait Invoke {
 pub struct LambdaFunctions {
     service: Service,
     stop: String,
-    start: Option<String>,
+    start: String,
     poll_status: Option<String>,
     dispatch: Option<String>,
     publish: Option<String>,
@@ -82,27 +82,19 @@ pub struct LambdaFunctions {
 
 #[cfg(feature = "aws")]
 impl LambdaFunctions {
-    /// Returns the function that stops, as the environment names it.
-    pub fn stop_alone(
-        config: &aws_config::SdkConfig,
-    ) -> Result<Self, crate::settings::SettingError> {
-        use crate::settings::{STOP_FUNCTION, function};
-        Ok(Self {
-            service: Service::connect(config, Target::new(config, "lambda", "Lambda")),
-            stop: function(STOP_FUNCTION)?,
-            start: None,
-            poll_status: None,
-            dispatch: None,
-            publish: None,
-        })
-    }
-
     /// Returns the functions that stop and start, as the environment names them.
     pub fn stop_and_start(
         config: &aws_config::SdkConfig,
     ) -> Result<Self, crate::settings::SettingError> {
-        use crate::settings::{START_FUNCTION, function};
-        Ok(Self { start: Some(function(START_FUNCTION)?), ..Self::stop_alone(config)? })
+        use crate::settings::{START_FUNCTION, STOP_FUNCTION, function};
+        Ok(Self {
+            service: Service::connect(config, Target::new(config, "lambda", "Lambda")),
+            stop: function(STOP_FUNCTION)?,
+            start: function(START_FUNCTION)?,
+            poll_status: None,
+            dispatch: None,
+            publish: None,
+        })
     }
 
     /// Returns the functions of a deployed stack, as the command finds them: by the names in the
@@ -124,7 +116,7 @@ impl LambdaFunctions {
         Self {
             service: Service::connect(config, Target { timeouts, ..target }),
             stop: named(STOP_FUNCTION, "stop"),
-            start: Some(named(START_FUNCTION, "start")),
+            start: named(START_FUNCTION, "start"),
             poll_status: Some(named(POLL_STATUS_FUNCTION, "poll-status")),
             dispatch: Some(named(DISPATCH_FUNCTION, "dispatch")),
             publish: Some(format!("{prefix}publish")),
@@ -137,7 +129,7 @@ impl LambdaFunctions {
         direction: Direction,
         invocation: &Invocation,
     ) -> Result<Answer, InvokeError> {
-        self.answer(self.name(direction)?, invocation).await
+        self.answer(self.name(direction), invocation).await
     }
 
     /// Asks poll-status and waits for its answer.
@@ -180,10 +172,10 @@ impl LambdaFunctions {
         Ok(settings.transpose().map_err(|error| failed(error.into()))?.unwrap_or_default())
     }
 
-    fn name(&self, direction: Direction) -> Result<&str, InvokeError> {
+    fn name(&self, direction: Direction) -> &str {
         match direction {
-            Direction::Stop => Ok(&self.stop),
-            Direction::Start => self.start.as_deref().ok_or_else(|| unnamed("start")),
+            Direction::Stop => &self.stop,
+            Direction::Start => &self.start,
         }
     }
 
@@ -237,6 +229,6 @@ impl Invoke for LambdaFunctions {
         direction: Direction,
         invocation: Invocation,
     ) -> Result<(), InvokeError> {
-        self.send(self.name(direction)?, &invocation, "Event").await.map(drop)
+        self.send(self.name(direction), &invocation, "Event").await.map(drop)
     }
 }
