@@ -37,9 +37,17 @@ impl BusEvent {
 /// An event that the bus did not accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    pub event_type: EventType,
+    pub event: BusEvent,
     /// The bus's error code.
     pub code: String,
+}
+
+impl Refusal {
+    /// Reports whether the bus may accept the event if it is sent again. The codes are those that
+    /// the reference of `PutEvents` calls retryable.
+    fn is_momentary(&self) -> bool {
+        ["InternalException", "InternalFailure", "ThrottlingException"].contains(&&*self.code)
+    }
 }
 
 /// A request to the bus without a usable answer.
@@ -67,10 +75,11 @@ pub async fn deliver(mut events: mpsc::UnboundedReceiver<BusEvent>, bus: &impl P
                 lost(&batch, "the event bus does not answer");
                 continue;
             }
-            match bus.publish(&batch).await {
+            match put(&batch, bus).await {
                 Ok(refusals) => {
                     unanswered = 0;
-                    for Refusal { event_type, code } in refusals {
+                    for Refusal { event, code } in refusals {
+                        let event_type = event.event_type;
                         tracing::error!(
                             code,
                             "The event bus refused an event, {event_type}: {code}"
@@ -84,6 +93,18 @@ pub async fn deliver(mut events: mpsc::UnboundedReceiver<BusEvent>, bus: &impl P
             }
         }
     }
+}
+
+/// Publishes a batch, and once more what the bus could not accept at that moment.
+async fn put(batch: &[BusEvent], bus: &impl Publish) -> Result<Vec<Refusal>, PublishError> {
+    let refusals = bus.publish(batch).await?;
+    let (again, mut refused): (Vec<_>, Vec<_>) =
+        refusals.into_iter().partition(Refusal::is_momentary);
+    if !again.is_empty() {
+        let events: Vec<_> = again.iter().map(|one| one.event.clone()).collect();
+        refused.extend(bus.publish(&events).await.unwrap_or(again));
+    }
+    Ok(refused)
 }
 
 fn lost(events: &[BusEvent], why: &str) {
@@ -187,8 +208,7 @@ mod eventbridge {
             // The response lists the events in the order of the request.
             let results = events.iter().zip(answer.entries);
             let refusals = results.filter_map(|(event, result)| {
-                let code = result.error_code?;
-                Some(Refusal { event_type: event.event_type, code })
+                Some(Refusal { event: event.clone(), code: result.error_code? })
             });
             Ok(refusals.collect())
         }
@@ -258,6 +278,38 @@ mod tests {
         async fn publish(&self, _: &[BusEvent]) -> Result<Vec<Refusal>, PublishError> {
             *self.0.borrow_mut() += 1;
             Err(PublishError("silence".into()))
+        }
+    }
+
+    /// A bus that refuses the first event of each request at first.
+    struct Refusing {
+        code: &'static str,
+        requests: RefCell<Vec<usize>>,
+    }
+
+    impl Publish for Refusing {
+        async fn publish(&self, events: &[BusEvent]) -> Result<Vec<Refusal>, PublishError> {
+            let mut requests = self.requests.borrow_mut();
+            requests.push(events.len());
+            let refused = events.first().filter(|_| requests.len() == 1).cloned();
+            Ok(refused
+                .map(|event| Refusal { event, code: self.code.to_owned() })
+                .into_iter()
+                .collect())
+        }
+    }
+
+    #[tokio::test]
+    async fn what_the_bus_cannot_accept_for_a_moment_is_published_once_more() {
+        for (code, requests) in [("InternalFailure", vec![3, 1]), ("MalformedDetail", vec![3])] {
+            let (sender, receiver) = mpsc::unbounded_channel();
+            for _ in 0..3 {
+                sender.send(event(100)).unwrap();
+            }
+            drop(sender);
+            let bus = Refusing { code, requests: RefCell::default() };
+            deliver(receiver, &bus).await;
+            assert_eq!(bus.requests.into_inner(), requests);
         }
     }
 
