@@ -7,6 +7,7 @@ before each step that costs something or deletes.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -51,6 +52,8 @@ class Trial:
     wait: float
     session: boto3.Session
     began: float = field(default_factory=time.time)
+    made: bool = False
+    """Whether it has begun to create the stack, so that nobody else's is removed."""
 
     def client(self, service: str) -> Any:
         return self.session.client(service, region_name=self.region)
@@ -89,16 +92,34 @@ class Trial:
         outputs = described["Stacks"][0].get("Outputs", [])
         return {one["OutputKey"]: one["OutputValue"] for one in outputs}
 
-    def stands(self) -> bool:
+    def status(self) -> str | None:
+        """Returns the status of the stack, or None if there is none."""
         try:
             described = self.client("cloudformation").describe_stacks(StackName=self.stack)
-        except ClientError:
-            return False
-        return described["Stacks"][0]["StackStatus"] in ("CREATE_COMPLETE", "UPDATE_COMPLETE")
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ValidationError":
+                raise
+            return None
+        status = described["Stacks"][0]["StackStatus"]
+        return None if status == "DELETE_COMPLETE" else status
+
+    def tables(self) -> dict[str, Any]:
+        """Returns those of the stack's tables that there are, by name."""
+        dynamodb, found = self.client("dynamodb"), {}
+        for name in (f"{self.stack}-{one}" for one in TABLES):
+            with contextlib.suppress(dynamodb.exceptions.ResourceNotFoundException):
+                found[name] = dynamodb.describe_table(TableName=name)["Table"]
+        return found
+
+    @property
+    def profile(self) -> list[str]:
+        """The option that chooses the profile of this session, for programs that are run."""
+        chosen = self.session.profile_name
+        return [] if chosen == "default" else ["--profile", chosen]
 
     def sam(self, *arguments: str) -> None:
         command = [str(Path(sys.executable).parent / "sam"), *arguments]
-        command += ["--stack-name", self.stack, "--region", self.region]
+        command += ["--stack-name", self.stack, "--region", self.region, *self.profile]
         variables = {**os.environ, "SAM_CLI_TELEMETRY": "0"}
         done = subprocess.run(command, cwd=ROOT, env=variables, check=False)
         expect(done.returncode == 0, f"sam ended with {done.returncode}: see above")
@@ -115,8 +136,10 @@ def concurrency(trial: Trial) -> str:
 
 def deployment(trial: Trial) -> str:
     """The stack is created at the first attempt."""
-    expect(not trial.stands(), f"a stack {trial.stack} exists already: choose another --stack")
+    there = trial.status() or ", ".join(trial.tables())
+    expect(not there, f"{trial.stack} exists already ({there}): choose another --stack")
     trial.ask(f"Deploy the stack {trial.stack} in {trial.region}? It costs about a cent an hour.")
+    trial.made = True
     given = {"Architecture": built_for(BUILT), "AlertEmail": trial.email}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "parameters.yaml"
@@ -165,6 +188,8 @@ def burst(trial: Trial) -> str:
     trial.only_on_aws()
     if not trial.email:
         raise LeftOut("no --email")
+    if trial.yes:
+        raise LeftOut("nobody has confirmed the address")
     trial.ask(
         "Send forty alerts, and as many mails? If AWS ends the subscription, confirm it again."
     )
@@ -300,10 +325,7 @@ def command(trial: Trial) -> str:
         "AWS_REGION": trial.region,
     }
     variables.pop("OFFHOURS_DATA", None)
-    asked = [str(program), "status", "-o", "json"]
-    profile = trial.session.profile_name
-    if profile != "default":
-        asked += ["--profile", profile]
+    asked = [str(program), "status", "-o", "json", *trial.profile]
     done = subprocess.run(asked, env=variables, capture_output=True, text=True, check=False)
     expect("cannot reach the store" not in done.stderr, done.stderr.strip())
     return f"`offhours status` ended with {done.returncode}"
@@ -329,22 +351,30 @@ def missing(trial: Trial) -> str:
 
 def removal(trial: Trial) -> str:
     """Deleting the stack leaves its four tables, protected."""
+    status = trial.status()
+    if status is None:
+        raise LeftOut("there is no stack")
     trial.ask(f"Delete the stack {trial.stack}?")
     trial.sam("delete", "--no-prompts")
-    dynamodb = trial.client("dynamodb")
-    for name in TABLES:
-        table = dynamodb.describe_table(TableName=f"{trial.stack}-{name}")["Table"]
+    left = trial.tables()
+    for name, table in left.items():
         if not trial.on_emulator:
             expect(table.get("DeletionProtectionEnabled") is True, f"{name} is not protected")
-    return "four tables are left"
+    # A creation that failed may have come to fewer.
+    expect(len(left) == len(TABLES) or status != "CREATE_COMPLETE", f"only {', '.join(left)}")
+    return f"{len(left)} tables are left"
 
 
 def tables(trial: Trial) -> str:
     """The tables can be deleted as docs/operating.md says."""
-    trial.ask(f"Delete the four tables {trial.stack}-… for good?")
+    if status := trial.status():
+        raise LeftOut(f"the stack is there, in {status}")
+    left = trial.tables()
+    if not left:
+        raise LeftOut("there are none")
+    trial.ask(f"Delete {', '.join(left)} for good?")
     dynamodb = trial.client("dynamodb")
-    for name in TABLES:
-        table = f"{trial.stack}-{name}"
+    for table in left:
         dynamodb.update_table(TableName=table, DeletionProtectionEnabled=False)
         dynamodb.get_waiter("table_exists").wait(TableName=table)
         dynamodb.delete_table(TableName=table)
@@ -386,13 +416,14 @@ def main() -> int:
     session = boto3.Session(profile_name=given.profile)
     trial = Trial(given.stack, given.region, given.email, given.yes, given.wait, session)
     report: list[str] = []
-    words = [attempt(step, trial, report) for step in BEFORE]
+    words = []
     try:
+        words += [attempt(step, trial, report) for step in BEFORE]
         if words[-1] == "ok":
             words += [attempt(step, trial, report) for step in STEPS]
     except KeyboardInterrupt:
         print("\n  interrupted: what was deployed is still to be removed", flush=True)
-    if words[-1] == "ok" or trial.stands():
+    if trial.made:
         words += [attempt(step, trial, report) for step in AFTER]
     where = "an emulator" if trial.on_emulator else f"AWS, {trial.region}"
     minutes = (time.time() - trial.began) / 60

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from template import ACCOUNT, NAME, REGION, Stack
+from template import ACCOUNT, NAME, REGION, ROOT, Stack
 
 #: The service's own metrics: at most ten, each with the stack as its only dimension.
 COUNTERS = {"Asked", "Seen"}
@@ -122,6 +122,11 @@ def dashboard(stack: Stack) -> list[dict]:
     (one,) = stack.of_type("AWS::CloudWatch::Dashboard").values()
     assert one["DashboardName"] == f"{NAME}-{REGION}"
     return json.loads(one["DashboardBody"])["widgets"]
+
+
+def test_the_page_about_a_trial_on_aws_knows_how_many_widgets_there_are(plain):
+    page = (ROOT / "docs" / "verify-on-aws.md").read_text()
+    assert f"| CloudWatch has accepted the dashboard | {len(dashboard(plain))} widgets |" in page
 
 
 def shown(stack: Stack) -> set[tuple[str, str]]:
