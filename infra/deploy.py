@@ -191,29 +191,44 @@ def deploy(overrides: dict[str, str], webhook: str | None) -> int:
     if result != 0:
         given, _ = remembered(read_config(CONFIG))
         stack, region = given.get("stack_name", ""), given.get("region")
-        if status_of(stack, region, given.get("profile")) in NEVER_CREATED:
-            raise DeployError(REPEAT.format(stack=stack, region=region))
+        status = status_of(stack, region, given.get("profile"))
+        if status in ADVICE:
+            raise DeployError(ADVICE[status].format(stack=stack, region=region))
     return result
 
 
-#: The states of a stack whose creation failed: CloudFormation accepts nothing but its deletion.
-NEVER_CREATED = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED", "DELETE_FAILED")
-
 REPEAT = """\
-{stack} could not be created, and its four tables may be left, protected and empty.
-CloudFormation accepts nothing for it until it is deleted. Mend the cause, then run:
+{stack} could not be created. CloudFormation accepts nothing for it until it is deleted:
 
   .build/bin/sam delete --stack-name {stack} --region {region}
+
+Its four tables may be left. Those of an earlier stack hold original sizes: docs/operating.md says
+under "Remove" how to import them. If there was none, they are protected and empty. Mend the cause, then run:
+
   for table in schedules accounts resources history; do
     aws dynamodb update-table --region {region} --table-name {stack}-$table \\
       --no-deletion-protection-enabled
     aws dynamodb wait table-exists --region {region} --table-name {stack}-$table
     aws dynamodb delete-table --region {region} --table-name {stack}-$table
   done
-  make deploy
+  make deploy"""
 
-Do not delete tables that hold records of an earlier stack: docs/operating.md says under "Remove"
-how to import them."""
+FINISH = """\
+{stack} could not be deleted completely, and CloudFormation accepts nothing for it until it is.
+Its tables hold original sizes: keep them. A policy that is still attached to people keeps a stack
+from being deleted; detach it, then run:
+
+  .build/bin/sam delete --stack-name {stack} --region {region}
+
+docs/operating.md says under "Remove" how to import the tables into a new stack."""
+
+#: What to do about a stack that accepts no update, by its status.
+ADVICE = {
+    "ROLLBACK_COMPLETE": REPEAT,
+    "ROLLBACK_FAILED": REPEAT,
+    "CREATE_FAILED": REPEAT,
+    "DELETE_FAILED": FINISH,
+}
 
 
 def status_of(stack: str, region: str | None, profile: str | None) -> str | None:

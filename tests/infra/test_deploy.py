@@ -260,6 +260,17 @@ def test_a_first_deployment_that_failed_can_be_repeated_as_is_said(checkout):
     assert "delete-table --region eu-central-1 --table-name offhours-$table" in done.stderr
 
 
+def test_the_tables_of_a_stack_whose_deletion_failed_are_to_be_kept(checkout):
+    checkout.build(MACHINES["x86_64"])
+    checkout.deploy(*ANSWERS)
+    with cloudformation("DELETE_FAILED") as variables:
+        done = checkout.deploy(**variables)
+    assert done.returncode == 1
+    assert "sam delete --stack-name offhours --region eu-central-1" in done.stderr
+    assert "import the tables" in done.stderr
+    assert "delete-table" not in done.stderr
+
+
 def test_an_update_that_failed_leaves_the_stack_and_its_tables_alone(checkout):
     checkout.build(MACHINES["x86_64"])
     checkout.deploy(*ANSWERS)
