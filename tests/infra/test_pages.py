@@ -1,6 +1,7 @@
 """What there is to look at is published only where it is asked for, and is private."""
 
 import json
+import re
 
 from template import ACCOUNT, NAME, REGION, Stack
 
@@ -81,3 +82,12 @@ def test_the_first_row_of_the_dashboard_shows_what_the_function_has_logged(plain
     # Without the function there is no such log.
     assert first_row(plain)["type"] == "text"
     assert "Pages=ENABLED" in first_row(plain)["properties"]["markdown"]
+
+
+def test_viewers_may_read_every_log_that_the_dashboard_shows():
+    (dashboard,) = PUBLISHED.of_type("AWS::CloudWatch::Dashboard").values()
+    groups = set(re.findall(r"SOURCE '([^']+)'", dashboard["DashboardBody"]))
+    assert len(groups) > 1, dashboard["DashboardBody"]
+    statements = PUBLISHED.properties("ViewerPolicy")["PolicyDocument"]["Statement"]
+    (logs,) = [one for one in statements if one["Sid"] == "ReadLogs"]
+    assert groups <= {arn.split(":")[6] for arn in logs["Resource"]}

@@ -121,6 +121,7 @@ ADMIN = {
     "ApplyAccounts": ({"dynamodb:PutItem"}, {table("accounts")}),
     "MakeDue": ({"dynamodb:PutItem"}, {table("resources")}),
     "DeleteRecords": CARRY_OVER,
+    "BackUp": ({"dynamodb:Scan"}, {table("schedules"), table("accounts"), table("resources")}),
     "KeepWhatIsGivenUp": ({"dynamodb:PutItem"}, {table("history")}),
     "KeepTokens": ({"ssm:PutParameter", "ssm:DeleteParameter"}, {TOKENS}),
 }
@@ -206,7 +207,9 @@ def test_publish_reads_and_writes_into_its_bucket_and_viewers_read_from_it():
         }
     }
     viewer = allowed(peoples_statements(stack)["ViewerPolicy"])
+    actions, groups = VIEWER["ReadLogs"]
     assert viewer == VIEWER | {
+        "ReadLogs": (actions, groups | {log("publish")}),
         "ReadPages": ({"s3:GetObject"}, pages),
         "FindPages": ({"lambda:GetFunctionConfiguration"}, {function("publish")}),
     }

@@ -34,10 +34,14 @@ ASKS = (
     ("override", "clear", "web-1"),
 )
 CHECKS = (("doctor",),)
-APPLIES = (("apply", "--yes"),)
+ADMINISTERS = (("apply", "--yes"), ("backup",))
 
-MAY = {"viewer": READS, "operator": READS + ASKS + CHECKS, "admin": READS + ASKS + CHECKS + APPLIES}
-MAY_NOT = {"viewer": ASKS + APPLIES, "operator": APPLIES, "admin": ()}
+MAY = {
+    "viewer": READS,
+    "operator": READS + ASKS + CHECKS,
+    "admin": READS + ASKS + CHECKS + ADMINISTERS,
+}
+MAY_NOT = {"viewer": ASKS + ADMINISTERS, "operator": ADMINISTERS, "admin": ()}
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +154,8 @@ def run(
         changed = f"max_stops = {50 + POLICIES.index(policy)}\n"
         path.write_text(changed + (EXAMPLE / "offhours.toml").read_text())
         command = (*command, "--config", str(path))
+    if command[0] == "backup":
+        command = (*command, str(directory / "copy"))
     return deployed.offhours.run(*command, key=person(policy))
 
 
