@@ -64,12 +64,23 @@ fn a_backup_of_the_night_is_a_whole_store_in_the_morning() {
 
         let file = terminal.data.with_file_name("offhours.backup");
         let name = file.to_str().unwrap();
-        fs::write(&file, "an earlier one").unwrap();
-        let written = terminal.run(&["backup", name]).await;
-        assert_eq!(written.code, Some(0), "{}", written.stderr);
-        assert_eq!(written.stderr, "");
-        let folder = terminal.run(&["backup", "."]).await;
-        assert_eq!(folder.code, Some(2), "{}", folder.stderr);
+        for _ in 0..2 {
+            // The prefix is that of tables at AWS.
+            let staging = [("OFFHOURS_TABLE_PREFIX", "staging-")];
+            let written = terminal.run_with(&staging, &["backup", name]).await;
+            assert_eq!(written.code, Some(0), "{}", written.stderr);
+            assert_eq!(written.stderr, "");
+        }
+        let store = fs::read(&terminal.data).unwrap();
+        let notes = file.with_file_name("notes.txt");
+        fs::write(&notes, "mine").unwrap();
+        for other in [".", terminal.data.to_str().unwrap(), notes.to_str().unwrap()] {
+            let refused = terminal.run(&["backup", other]).await;
+            assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+            assert!(refused.stderr.contains("is not a backup"), "{}", refused.stderr);
+        }
+        assert_eq!(fs::read(&terminal.data).unwrap(), store);
+        assert_eq!(fs::read_to_string(&notes).unwrap(), "mine");
         let text = fs::read_to_string(&file).unwrap();
         assert!(!text.contains("secret-"), "{text}");
         for suffix in ["", "-wal", "-shm"] {

@@ -219,10 +219,10 @@ impl Connection {
 
     async fn session(&self, purpose: Purpose) -> anyhow::Result<Session> {
         self.check()?;
-        let prefix = settings::table_prefix()?;
         if let Some(path) = &self.data {
-            return self.open_local(path, purpose, &prefix).await;
+            return self.open_local(path, purpose).await;
         }
+        let prefix = settings::table_prefix()?;
         let (profile, region) = (self.profile.as_deref(), self.region.as_deref());
         let config = aws::config_of(profile, region).await?;
         let store = Store::connect(&config, Tables::prefixed(&prefix));
@@ -242,15 +242,9 @@ impl Connection {
         })
     }
 
-    async fn open_local(
-        &self,
-        path: &Path,
-        purpose: Purpose,
-        prefix: &str,
-    ) -> anyhow::Result<Session> {
+    async fn open_local(&self, path: &Path, purpose: Purpose) -> anyhow::Result<Session> {
         let opened =
-            LocalStore::open(path, purpose, self.simulate.as_deref(), Tables::prefixed(prefix))
-                .await?;
+            LocalStore::open(path, purpose, self.simulate.as_deref(), local::tables()).await?;
         if purpose != Purpose::ReadAtOnce {
             remark_on(opened.file(), path);
         }

@@ -19,8 +19,8 @@ use crate::{Exit, context::Context, exit::UsageError, output};
 ///
 /// The file has one JSON object per line: schedules, accounts, overrides, the record of each
 /// resource with the size and the machine that it is owed, and history; no token. It is readable by
-/// its owner alone, and replaces an earlier one once it is complete. A local store may be in use
-/// meanwhile: the backup shows it at one instant.
+/// its owner alone, and replaces an earlier backup once it is complete, but no other file. A local
+/// store may be in use meanwhile: the backup shows it at one instant.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -56,9 +56,14 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open_at_once().await?;
     let before = session.store.head().await?;
     let cannot_write = || format!("cannot write {}", args.file.display());
-    let there = fs::symlink_metadata(&args.file);
-    if there.is_ok_and(|there| !there.is_file()) {
-        bail_usage!("{} is not a regular file: name another one", args.file.display());
+    if let Ok(there) = fs::symlink_metadata(&args.file) {
+        // Above all, it may be the store itself.
+        if !there.is_file() || there.len() > 0 && header(&args.file).is_err() {
+            bail_usage!(
+                "{} is not a backup, and stays as it is: name another file",
+                args.file.display()
+            );
+        }
     }
     let folder = args.file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let file =
@@ -105,10 +110,7 @@ impl Backup {
     /// A usage error that names the line if the file is no complete backup that this program can
     /// read.
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
-        let mut lines = lines(path)?;
-        let is_none = || refusal(path, 1, "it does not begin as a backup does");
-        let header = lines.next().transpose()?.ok_or_else(is_none)?;
-        let header: Header = serde_json::from_str(&header).map_err(|_| is_none())?;
+        let header = header(path)?;
         if header.format > FORMAT {
             let newer = "a newer version of Offhours has written it; update this one";
             return Err(refusal(path, 1, newer));
@@ -148,6 +150,12 @@ impl Backup {
             item.transpose()
         }))
     }
+}
+
+fn header(path: &Path) -> anyhow::Result<Header> {
+    let is_none = || refusal(path, 1, "it does not begin as a backup does");
+    let header = lines(path)?.next().transpose()?.ok_or_else(is_none)?;
+    serde_json::from_str(&header).map_err(|_| is_none())
 }
 
 fn lines(path: &Path) -> anyhow::Result<impl Iterator<Item = anyhow::Result<String>> + use<>> {
