@@ -149,7 +149,10 @@ impl Local {
         while until.is_none_or(|until| tick <= until) {
             self.advance_to(tick).await?;
             self.service.tick().await;
-            tick = next_tick(tick + SignedDuration::from_nanos(1));
+            tick = match &self.stepped {
+                Some(_) => tick_after(tick, tick),
+                None => tick_after(tick, self.now()),
+            };
         }
         if let Some(until) = until {
             self.advance_to(until).await?;
@@ -237,6 +240,15 @@ fn next_tick(now: Timestamp) -> Timestamp {
     Timestamp::from_second(seconds).unwrap_or(now)
 }
 
+/// Returns the tick after the one at `tick`, if it is `now` when that has been fired. A clock that
+/// was set back or forward meanwhile neither stops the timers nor makes up for what it left out.
+fn tick_after(tick: Timestamp, now: Timestamp) -> Timestamp {
+    // A timer may fire a little before its time.
+    let is_on_time = now.duration_since(tick).abs() < SignedDuration::from_secs(30);
+    let from = if is_on_time { tick } else { now };
+    next_tick(from + SignedDuration::from_nanos(1))
+}
+
 fn real_clouds() -> anyhow::Result<(Tokens, Endpoints)> {
     let endpoints = Endpoints::given(|provider| {
         let address = environment::settings::optional(provider.facts().endpoint_setting);
@@ -272,6 +284,19 @@ mod tests {
         };
         let works = tokio::task::LocalSet::new().run_until(works).await;
         assert_eq!(works, (false, true, false));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_neither_stops_the_timers_nor_fires_them_in_a_burst() {
+        let at = |time: &str| format!("2026-11-23T{time}Z").parse::<Timestamp>().unwrap();
+        for (tick, now, next) in [
+            ("10:05:00", "10:04:59.9", "10:06:00"),
+            ("10:05:00", "10:05:02", "10:06:00"),
+            ("10:05:00", "08:05:00", "08:06:00"),
+            ("02:12:00", "10:12:30", "10:13:00"),
+        ] {
+            assert_eq!(tick_after(at(tick), at(now)), at(next), "{tick}, {now}");
+        }
     }
 
     #[test]

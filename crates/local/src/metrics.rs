@@ -31,6 +31,8 @@ pub struct InvocationTotals {
     pub lasted: Duration,
     /// When the latest one without an error ended.
     pub last_good: Option<Timestamp>,
+    /// Whether the latest one ended with an error.
+    pub fails: bool,
 }
 
 #[derive(Debug, Default)]

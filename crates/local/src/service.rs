@@ -208,6 +208,12 @@ impl Service {
         tokio::task::yield_now().await;
     }
 
+    /// Reports whether both timers work, and dispatch has not just failed.
+    fn works_now(&self) -> bool {
+        let dispatch = self.lock_totals().get(DISPATCH.0).copied();
+        self.is_healthy() && dispatch.is_some_and(|totals| !totals.fails)
+    }
+
     /// Observes, hands out what is due, and follows what began: a whole round without timers.
     pub(crate) async fn round(self: &Arc<Self>) -> anyhow::Result<()> {
         let ended = self.observe_and_act().await;
@@ -390,7 +396,7 @@ impl Service {
             // Commands invoke no timers, and leave it to the service beside them to send anything.
             if [DISPATCH.0, POLL_STATUS.0].contains(&function) {
                 // A minute is over when poll-status ends; dispatch was good by then, or has said so.
-                let is_over = function == POLL_STATUS.0 && service.is_healthy();
+                let is_over = function == POLL_STATUS.0 && service.works_now();
                 service.notify((is_over || !is_good).then_some(is_good)).await;
             }
         });
@@ -403,6 +409,7 @@ impl Service {
         let totals = totals.entry(function).or_default();
         totals.count += 1;
         totals.lasted += Duration::try_from(now.duration_since(began)).unwrap_or_default();
+        totals.fails = !is_good;
         if is_good {
             totals.last_good = Some(now);
         } else {
@@ -461,4 +468,27 @@ fn timer_event() -> EventBridgeEvent {
     "Scheduled Event".clone_into(&mut event.detail_type);
     "aws.events".clone_into(&mut event.source);
     event
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Clouds, engine::Engine};
+
+    #[test]
+    fn a_minute_in_which_dispatch_failed_is_not_good_though_it_was_good_before() {
+        let store = Engine::in_memory().unwrap().store(crate::tables());
+        let clients = Clients::of(&Clouds::Real).unwrap();
+        let service = Service::new(store, clients, Clock::machine(), None, None).unwrap();
+        let now = service.now();
+        let ended = |function, is_good| {
+            service.count(function, now, is_good);
+            (service.is_healthy(), service.works_now())
+        };
+        assert_eq!(ended(DISPATCH.0, true), (false, false));
+        assert_eq!(ended(POLL_STATUS.0, true), (true, true));
+        assert_eq!(ended(DISPATCH.0, false), (true, false));
+        assert_eq!(ended(POLL_STATUS.0, true), (true, false));
+        assert_eq!(ended(DISPATCH.0, true), (true, true));
+    }
 }

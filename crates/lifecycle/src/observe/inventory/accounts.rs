@@ -13,7 +13,7 @@ use domain::{
     record::{INVENTORY_INTERVAL, SKEW},
 };
 use environment::Invoke;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use provider::{Client, ProviderError};
 use store::{AccountState, AccountStates};
 
@@ -104,8 +104,10 @@ impl Accounts {
     }
 
     fn interval_is_over(&self, account: &AccountName, now: Timestamp) -> bool {
-        // A slightly early tick is as good: timers are not exact to the second.
-        self.tried_at(account).is_none_or(|at| now.duration_since(at) + SKEW >= INVENTORY_INTERVAL)
+        // A slightly early tick is as good: timers are not exact to the second. An inventory in the
+        // future was taken by a clock that was ahead.
+        let is_over = |since: SignedDuration| since + SKEW >= INVENTORY_INTERVAL || since < -SKEW;
+        self.tried_at(account).is_none_or(|at| is_over(now.duration_since(at)))
     }
 
     /// Takes inventories until the tick's time is used up; the remaining accounts stay due. Returns
@@ -169,4 +171,26 @@ async fn token_is_accepted(
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transition::tests::{at, droplet};
+
+    #[test]
+    fn an_inventory_by_a_clock_that_was_ahead_keeps_none_from_being_due() {
+        let case = droplet();
+        let account = &case.record.reference.account;
+        let due = |tried_at: &str| {
+            let tried = Some(at(tried_at));
+            let state = AccountState { tried_at: tried, ..AccountState::unknown(account.clone()) };
+            let configuration = Arc::new(case.configuration.clone());
+            let states = AccountStates::from([(account.clone(), state)]);
+            let accounts = Accounts { configuration, states, newer: BTreeSet::new() };
+            accounts.due(at("12:00")).contains(account)
+        };
+        let tried = ["11:54", "11:58", "12:00", "14:00"];
+        assert_eq!(tried.map(due), [true, false, false, true]);
+    }
 }
