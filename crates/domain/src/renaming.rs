@@ -98,8 +98,9 @@ impl Override {
 /// that the result no longer keeps, if any.
 ///
 /// `old` is the record under the account's former name, `new` the one under its current name, if
-/// there is one. The new one is kept, unless only the old one was acted on, and inherits the size
-/// that the old one is owed.
+/// there is one. The one that was acted on last is kept: a rename without `was` leaves records behind,
+/// which are those under the current name once it is taken back. But above all, the one that has the
+/// only description of a machine is kept. It inherits the size that the other one is owed.
 #[must_use]
 pub fn joined(
     old: &Record,
@@ -107,25 +108,29 @@ pub fn joined(
     reference: ResourceRef,
 ) -> (Record, Option<SavedState>) {
     let revision = new.map_or(old.revision, |new| new.revision.max(old.revision));
-    let (mut record, dropped) = match new {
-        Some(new) if !new.is_untouched() || old.is_untouched() => {
-            let mut record = new.clone();
-            let dropped = inherit(&mut record, old);
-            (record, dropped)
-        }
-        Some(_) | None => (old.clone(), None),
+    let acted_on = |one: &Record| {
+        let handled = one.handled.as_ref().map(|handled| (handled.generation, handled.key));
+        let acted = (!one.is_untouched()).then(|| (one.in_flight().is_some(), handled));
+        (one.is_irreplaceable(), acted)
     };
+    let (record, other) = match new {
+        Some(new) if acted_on(new) >= acted_on(old) => (new, Some(old)),
+        new => (old, new),
+    };
+    let mut record = record.clone();
+    let dropped = other.and_then(|other| inherit(&mut record, other));
     record.reference = reference;
     record.revision = Revision(revision.0 + 1);
     (record, dropped)
 }
 
-/// Inherits the size that an older record of the same resource is owed. Returns the size that is
-/// dropped, if any.
-fn inherit(record: &mut Record, older: &Record) -> Option<SavedState> {
-    let owed = older.saved.clone()?;
-    // Nothing tracked the older record meanwhile, so its shrink may have been accepted.
+/// Inherits the size that another record of the same resource is owed, and what it knows of small
+/// plans. Returns the size that is dropped, if any.
+fn inherit(record: &mut Record, other: &Record) -> Option<SavedState> {
+    let owed = other.saved.clone()?;
+    // Nothing tracked the other record meanwhile, so its shrink may have been accepted.
     record.may_have_shrunk = true;
+    record.small_plans.extend(other.small_plans.iter().cloned());
     let Some(own) = record.saved.take() else {
         record.saved = Some(owed);
         return None;

@@ -1,5 +1,6 @@
 use super::*;
 use crate::{
+    hibernation::Hibernation,
     record::{Direction, Phase},
     resource::{AutoscaleBounds, Power},
     schedule::Desired,
@@ -90,6 +91,42 @@ fn the_record_that_something_was_done_about_goes_on() {
     assert_eq!(record.phase, untouched.phase);
     let (record, _) = joined(&stopped, Some(&gone), there);
     assert_eq!(record.phase, stopped.phase);
+}
+
+#[test]
+fn of_two_records_the_one_acted_on_last_goes_on_and_above_all_the_only_description_of_a_machine() {
+    let there = reference("do-new/droplet/1");
+    let left_behind = Record {
+        reference: there.clone(),
+        ..office_droplet().having_handled("mon 08:00", Desired::Running).settled(Power::Running)
+    };
+    let mut stopped =
+        office_droplet().having_handled("mon 19:00", Desired::Stopped).settled(Power::Stopped);
+    stopped.saved = Some(pool((3, None)));
+    stopped.small_plans = ["s-1vcpu-1gb".to_owned()].into();
+    let (record, _) = joined(&stopped, Some(&left_behind), there.clone());
+    assert_eq!(
+        record,
+        Record { reference: there.clone(), revision: record.revision, ..stopped.clone() }
+    );
+    let (record, _) = joined(&left_behind, Some(&stopped), there.clone());
+    assert_eq!((&record.phase, &record.small_plans), (&stopped.phase, &stopped.small_plans));
+
+    // The size and its small plans are kept by whichever goes on.
+    let later = Record {
+        reference: there.clone(),
+        ..office_droplet().having_handled("tue 08:00", Desired::Running).settled(Power::Running)
+    };
+    let (record, _) = joined(&stopped, Some(&later), there.clone());
+    assert_eq!((&record.handled, &record.saved), (&later.handled, &stopped.saved));
+    assert_eq!(record.small_plans, stopped.small_plans);
+
+    let mut hibernated = left_behind;
+    let mut kept = Hibernation::of(hibernated.reference.id.clone());
+    kept.incomplete = true;
+    hibernated.hibernation = Some(Box::new(kept));
+    let (record, _) = joined(&hibernated, Some(&later), there);
+    assert_eq!(record.hibernation, hibernated.hibernation);
 }
 
 #[test]
