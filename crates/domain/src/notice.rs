@@ -61,10 +61,13 @@ impl StopNotice {
         let count = resources.len();
         resources.sort();
         resources.truncate(LISTED);
-        let by_tag = (!rule.policy.max_extend.get().is_zero())
-            .then(|| "the tag offhours-until:2h (label offhours-until=2h) one of them".to_owned());
+        // Both count from now on, and are to reach beyond the stop.
+        let hours = edge.duration_since(now).as_hours() + 2;
+        let by_tag = (!rule.policy.max_extend.get().is_zero()).then(|| {
+            format!("the tag offhours-until:{hours}h (label offhours-until={hours}h) one of them")
+        });
         let command = format!(
-            "`offhours override running --schedule {schedule} --for 2h` keeps all of it running"
+            "`offhours override running --schedule {schedule} --for {hours}h` keeps all of it running"
         );
         let mut edges = rule.schedule.edges(edge).take(EDGES_AHEAD);
         let start = edges.find(|edge| edge.desired == Some(Desired::Running));

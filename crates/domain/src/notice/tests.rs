@@ -137,6 +137,9 @@ fn the_text_has_what_stops_until_when_and_how_to_keep_it() {
     let many = announce((1..=120).map(named).collect());
     assert_eq!((many.count, many.resources.len()), (120, LISTED));
     assert!(many.to_string().contains("web-005 and 115 more; "), "{many}");
+    let early = StopNotice::of(&office, rule, edge, vec![named(1)], at("fri 15:01"));
+    assert!(early.to_string().contains("--for 5h` keeps all of it running"), "{early}");
+    assert!(early.to_string().contains("the tag offhours-until:5h "), "{early}");
     let off = announce(Vec::new());
     assert_eq!(off.to_string(), "office: nothing stops Fri 19:00 after all");
     let untagged = noticing().following("office", |policy| {
