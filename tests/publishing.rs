@@ -100,6 +100,7 @@ async fn written_in_full_and_in_its_public_form() {
         ends_at: now + SignedDuration::from_hours(2),
         by: "ada".to_owned(),
         why: None,
+        before: None,
     };
     set_override(&store, &stopped, now).await.unwrap();
     let seen = Observed { power: Power::Running, size: None, busy: None, at: now };

@@ -508,6 +508,7 @@ impl World {
             ends_at: now + length,
             by: "a person".to_owned(),
             why: None,
+            before: None,
         };
         set_override(self.local.store(), &one, now).await.unwrap();
     }

@@ -216,6 +216,7 @@ pub(crate) fn overriding() -> Override {
         ends_at: at("2026-11-20T21:00:00Z"),
         by: "ada".to_owned(),
         why: Some("release night".to_owned()),
+        before: None,
     }
 }
 

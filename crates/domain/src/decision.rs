@@ -1,6 +1,6 @@
 //! What is due for a record: a pure function that all four Lambda functions share.
 
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{borrow::Cow, fmt, iter, sync::Arc};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -605,13 +605,16 @@ pub fn overrides_of<'a>(
     membership: &Membership,
     rules: Rules<'a>,
 ) -> Vec<Cow<'a, Override>> {
-    let by_command = |target| rules.overrides.get(&target).map(Cow::Borrowed);
+    let by_command = |target| {
+        let set = rules.overrides.get(&target);
+        set.into_iter().flat_map(|one| iter::once(one).chain(one.before.as_deref()))
+    };
     let by_tag = membership.rule(rules.configuration).map(|rule| record.overrides_by_tag(rule));
     let schedule = membership.schedule().cloned().map(OverrideTarget::Schedule);
-    let mut overrides =
-        Vec::from_iter(by_command(OverrideTarget::Resource(record.reference.clone())));
+    let of_resource = by_command(OverrideTarget::Resource(record.reference.clone()));
+    let mut overrides: Vec<_> = of_resource.map(Cow::Borrowed).collect();
     overrides.extend(by_tag.into_iter().flatten().map(Cow::Owned));
-    overrides.extend(schedule.and_then(by_command));
+    overrides.extend(schedule.into_iter().flat_map(by_command).map(Cow::Borrowed));
     overrides.retain(|one| one.set_at < one.ends_at);
     overrides
 }

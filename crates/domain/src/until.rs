@@ -181,6 +181,7 @@ impl Record {
                 ends_at: [latest, tag.gone_at].into_iter().flatten().fold(end, Timestamp::min),
                 by: if self.has_labels() { LABEL } else { TAG }.to_owned(),
                 why: Some(tag.text.clone()),
+                before: None,
             })
         };
         let mut overrides: Vec<_> = self.until_tags.iter().filter_map(made).collect();

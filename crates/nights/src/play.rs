@@ -651,6 +651,7 @@ impl<'n> Simulation<'n> {
                 ends_at: now + MINUTE * to_i32(minutes),
                 by: "ada".to_owned(),
                 why: None,
+                before: None,
             }),
             EventKind::Clear { target } => self.clear_override(target),
             EventKind::Pause { scope, starts, minutes } => self.pause(Pause {

@@ -253,7 +253,15 @@ mod tests {
 
     fn set(target: OverrideTarget, desired: Desired, from: &str, to: &str) -> Override {
         let why = Some("demo, for the board;\nsee C:\\plan".to_owned());
-        Override { target, desired, set_at: at(from), ends_at: at(to), by: "ada".to_owned(), why }
+        Override {
+            target,
+            desired,
+            set_at: at(from),
+            ends_at: at(to),
+            by: "ada".to_owned(),
+            why,
+            before: None,
+        }
     }
 
     fn of_office(desired: Desired, from: &str, to: &str) -> Override {

@@ -286,6 +286,7 @@ mod tests {
             ends_at,
             by: "ada".to_owned(),
             why: None,
+            before: None,
         }
     }
 

@@ -35,9 +35,22 @@ pub struct Override {
         skip_serializing_if = "Option::is_none"
     )]
     pub why: Option<String>,
+    /// The one in whose place it was set before it was to begin, and whose end may still have to be
+    /// carried out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Box<Self>>,
 }
 
 impl Override {
+    /// Returns what one that begins later than now and takes this one's place is to remember.
+    #[must_use]
+    pub fn to_remember(&self, now: Timestamp) -> Option<Box<Self>> {
+        if self.set_at > now || self.set_at >= self.ends_at {
+            return self.before.clone();
+        }
+        Some(Box::new(Self { before: None, ..self.clone() }))
+    }
+
     /// Reports whether the override wins at this instant.
     #[must_use]
     pub fn is_active(&self, at: Timestamp) -> bool {

@@ -135,6 +135,7 @@ impl World {
             ends_at: at(until),
             by: "ada".to_owned(),
             why: None,
+            before: None,
         };
         let overrides: Overrides = self.overrides.iter().cloned().chain([one]).collect();
         self.overrides = overrides.with_pauses(self.overrides.pauses().cloned());

@@ -95,6 +95,7 @@ fn overriding(
         ends_at,
         by: String::new(),
         why: None,
+        before: None,
     })
 }
 

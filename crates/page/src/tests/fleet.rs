@@ -124,6 +124,7 @@ impl Fleet {
             ends_at: at("2026-11-24T02:00:00Z"),
             by: "ada".to_owned(),
             why: Some("release night".to_owned()),
+            before: None,
         };
         let author = Author { by: "ada".into(), why: release.why.clone() };
         let mut fleet =

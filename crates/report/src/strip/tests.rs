@@ -50,7 +50,7 @@ fn noon() -> Timestamp {
 
 fn override_of(target: OverrideTarget, desired: Desired, from: &str, until: &str) -> Override {
     let (set_at, ends_at) = (monday(from), monday(until));
-    Override { target, desired, set_at, ends_at, by: "ada".to_owned(), why: None }
+    Override { target, desired, set_at, ends_at, by: "ada".to_owned(), why: None, before: None }
 }
 
 fn interval(from: &str, until: &str, kind: Kind) -> StoppedInterval {

@@ -44,6 +44,7 @@ fn override_of_a_server() -> Override {
         ends_at: monday() + SignedDuration::from_hours(1),
         by: "ada".to_owned(),
         why: None,
+        before: None,
     }
 }
 

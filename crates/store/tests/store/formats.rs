@@ -194,6 +194,7 @@ fn an_override() -> Override {
         ends_at: at("2026-06-15T22:00:00Z"),
         by: "ada".to_owned(),
         why: Some("a demonstration".to_owned()),
+        before: None,
     }
 }
 

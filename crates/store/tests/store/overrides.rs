@@ -24,6 +24,7 @@ fn running(target: OverrideTarget, hours: i64) -> Override {
         ends_at: monday() + SignedDuration::from_hours(hours),
         by: "ada".to_owned(),
         why: Some("a demonstration".to_owned()),
+        before: None,
     }
 }
 

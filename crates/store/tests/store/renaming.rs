@@ -48,6 +48,7 @@ fn overriding(target: &str) -> Override {
         ends_at: monday() + SignedDuration::from_hours(2),
         by: "ada".to_owned(),
         why: None,
+        before: None,
     }
 }
 

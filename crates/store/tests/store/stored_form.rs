@@ -600,6 +600,7 @@ fn the_forms_of_overrides() {
             ends_at: at("2026-06-15T09:00:00Z"),
             by: "ada".to_owned(),
             why: Some("a demonstration".to_owned()),
+            before: None,
         };
         let item = one.to_item().unwrap();
         assert_eq!(Override::of_item(item.clone()).unwrap(), one);
@@ -967,6 +968,7 @@ async fn a_configuration_in_a_newer_format_is_refused_whole() {
         ends_at: at("2026-06-15T09:00:00Z"),
         by: "ada".to_owned(),
         why: None,
+        before: None,
     };
     let set = set_override(&store, &override_of_a_server, monday());
     set.await.unwrap();

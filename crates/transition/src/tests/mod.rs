@@ -506,6 +506,7 @@ impl Case {
             ends_at: at(until),
             by: "ada".to_owned(),
             why: None,
+            before: None,
         };
         self.overrides = [one].into_iter().collect();
         self

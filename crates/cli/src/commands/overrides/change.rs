@@ -137,6 +137,7 @@ impl Request<'_> {
             ends_at: ends_at.max(set_at + SignedDuration::from_secs(1)),
             by: self.author.by.to_string(),
             why: self.author.why.clone(),
+            before: begin.and(replaces).and_then(|known| known.to_remember(now)),
         };
         Ok(Change { one, replaces: replaces.cloned(), clears: false })
     }

@@ -91,6 +91,7 @@ fn by_ada(target: OverrideTarget, desired: Desired, ends_at: &str) -> Override {
         ends_at: at(ends_at),
         by: "ada".to_owned(),
         why: None,
+        before: None,
     }
 }
 
@@ -414,6 +415,16 @@ async fn an_override_may_begin_later_and_its_end_is_sought_from_there() {
     ] {
         assert_eq!(refused(&store, line).await, expected);
     }
+}
+
+#[tokio::test]
+async fn an_override_that_begins_later_remembers_the_one_that_has_just_ended() {
+    let ended = by_ada(resource(1), Desired::Running, "2026-11-21T12:14:00Z");
+    let store = stored(servers(), [ended.clone()]).await;
+    let later = planned(&store, "running web-1 --from monday --for 1h").await.unwrap();
+    assert_eq!(later.only().before.as_deref(), Some(&ended));
+    let now = planned(&store, "running web-1 --for 1h").await.unwrap();
+    assert_eq!(now.only().before, None);
 }
 
 #[tokio::test]

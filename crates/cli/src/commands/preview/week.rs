@@ -173,6 +173,7 @@ periods = [{ begin = "22:00", end = "02:30" }]
             ends_at: at("2026-10-22T20:00:00Z"),
             by: "ada".to_owned(),
             why: None,
+            before: None,
         };
         let pause = Pause {
             scope: PauseScope::Everything,

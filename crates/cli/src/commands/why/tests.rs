@@ -307,6 +307,7 @@ fn the_first_rule_that_applies_decides_and_weaker_ones_are_overruled() {
             ends_at: at("2026-11-20T11:30:00Z"),
             by: "bob".to_owned(),
             why: None,
+            before: None,
         });
         InForce { overrides: set.collect(), ..in_force() }
     };

@@ -240,6 +240,38 @@ fn clearing_an_override_ends_it_there() {
 }
 
 #[test]
+fn the_end_of_an_override_is_carried_out_though_one_that_begins_later_has_its_place() {
+    for target in [ID, "office"] {
+        let mut world = world().overriding(target, RUNNING, "mon 20:00", "mon 21:00");
+        let record = office_droplet().having_handled("mon 19:00", STOPPED);
+        let set = world.decide(&record, "mon 20:00");
+        let followed = record.having_done(&set);
+        let ended = world.overrides.iter().next().unwrap().clone();
+        let later = |place_of: &Override, now: &str| Override {
+            set_at: at("tue 20:00"),
+            ends_at: at("tue 22:00"),
+            before: place_of.to_remember(at(now)),
+            ..ended.clone()
+        };
+        let first = later(&ended, "mon 21:01");
+        let second = later(&first, "mon 21:02");
+        world.overrides = [second.clone()].into_iter().collect();
+        acts(
+            &world.decide(&followed, "mon 21:03"),
+            "mon 21:00",
+            Rank::OverrideEnded,
+            STOP,
+            Why::Edge,
+        );
+        // Cleared before it began, it was never in force; once over, it is the one to remember.
+        let cleared = Override { ends_at: at("mon 21:04"), ..second.clone() };
+        assert_eq!(cleared.to_remember(at("tue 21:00")).as_deref(), Some(&ended));
+        let begun = Override { before: None, ..second.clone() };
+        assert_eq!(second.to_remember(at("tue 23:00")).as_deref(), Some(&begun));
+    }
+}
+
+#[test]
 fn an_override_that_was_cleared_within_a_second_is_seen_by_nobody_and_undone_where_it_was_followed()
 {
     let second = |millis: i64| at("mon 10:00") + SignedDuration::from_millis(millis);
