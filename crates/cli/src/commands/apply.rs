@@ -449,12 +449,11 @@ impl Plan {
     /// Reports whether this configuration asks for a stop that the one in force does not. A stop
     /// already in force must not hold up another change, and no stop may hold up a rollback.
     fn is_asked_anew(&self, stop: &MovingStop) -> bool {
-        let policy = |of: &Configuration| {
-            let rule = of.schedules.get(&stop.stop.schedule);
-            rule.map(|rule| rule.policy.clone())
-        };
-        let before = policy(&self.in_force.configuration);
-        self.repeats.is_none() && before != policy(&self.proposed)
+        let schedule = &stop.stop.schedule;
+        let before = self.in_force.configuration.schedules.get(schedule);
+        let after = self.proposed.schedules.get(schedule);
+        let same = before.zip(after).is_some_and(|(one, other)| one.policy.moves_as(&other.policy));
+        self.repeats.is_none() && !same
     }
 
     /// A second account that reaches the same resources: neither of the two could act.

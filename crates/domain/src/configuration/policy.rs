@@ -108,6 +108,26 @@ pub struct Policy {
     pub stop_nodes: Option<u32>,
 }
 
+impl Policy {
+    /// Reports whether both would move a resource to the same size, or hibernate it, at the same
+    /// risks.
+    #[must_use]
+    pub fn moves_as(&self, other: &Self) -> bool {
+        let moves = |policy: &Self| Self {
+            enforce: false,
+            retain_running: false,
+            graceful: false,
+            force: false,
+            adopt: Adopt::default(),
+            max_extend: MaxExtend::default(),
+            notice: None,
+            start_small: false,
+            ..policy.clone()
+        };
+        moves(self) == moves(other)
+    }
+}
+
 impl Default for Policy {
     fn default() -> Self {
         Self {
@@ -232,4 +252,24 @@ pub enum Adopt {
     AtOnce,
     /// From its next edge on.
     NextEdge,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_decides_neither_the_size_nor_the_risks_of_a_stop_moves_alike() {
+        let policy = Policy::default();
+        let late = Policy { start_small: true, graceful: true, enforce: true, ..policy.clone() };
+        assert!(policy.moves_as(&late));
+        for other in [
+            Policy { mode: Mode::Observe, ..policy.clone() },
+            Policy { resize_to: Some("s-1vcpu-1gb".to_owned()), ..policy.clone() },
+            Policy { otherwise: Otherwise::PowerOff, ..policy.clone() },
+            Policy { stop_nodes: Some(1), ..policy.clone() },
+        ] {
+            assert!(!policy.moves_as(&other), "{other:?}");
+        }
+    }
 }
