@@ -267,7 +267,7 @@ async fn a_probe_learns_whether_both_timers_work_and_a_monitor_what_was_counted(
     }
 
     let second = world.run(&[]).await;
-    assert_eq!(second.code, Some(2), "{}", second.stderr);
+    assert_eq!(second.code, Some(1), "{}", second.stderr);
     assert!(second.stderr.contains("another `offhours serve`"), "{}", second.stderr);
     signal(serving.id(), "INT").await;
     serving.ends_well().await;

@@ -297,7 +297,8 @@ impl Lock {
                 }
                 // The process that held the lock deleted the file after it was opened here.
                 Ok(()) => {}
-                Err(TryLockError::WouldBlock) => return Err(Unusable(has_it.to_owned()).into()),
+                // It may be free in a moment: no usage error, after which a unit is not started again.
+                Err(TryLockError::WouldBlock) => anyhow::bail!(has_it.to_owned()),
                 Err(TryLockError::Error(_)) => return Ok(None),
             }
         }
