@@ -1,7 +1,11 @@
 //! What `serve` and `local` share: the configuration that they put into force, the store's file that
 //! one process at a time works on, and what they show while the service runs.
 
-use std::{io, path::Path, pin::Pin};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    pin::Pin,
+};
 
 use domain::{
     configuration::{Account, Configuration, Generation},
@@ -131,15 +135,24 @@ fn new_places(wanted: &Configuration, stored: &Configuration) -> Vec<String> {
     said.collect()
 }
 
-/// Opens the store's file, creating it if there is none, for this process alone.
-pub(crate) fn own_data(path: &Path) -> anyhow::Result<(DataFile, Option<Lock>)> {
+fn lock_of(path: &Path) -> PathBuf {
     let mut lock = path.to_owned().into_os_string();
     lock.push(".lock");
+    lock.into()
+}
+
+/// Reports whether a process works on the store's file now.
+pub(crate) fn is_served(path: &Path) -> bool {
+    Lock::is_taken(&lock_of(path))
+}
+
+/// Opens the store's file, creating it if there is none, for this process alone.
+pub(crate) fn own_data(path: &Path) -> anyhow::Result<(DataFile, Option<Lock>)> {
     let has_it = format!(
         "another `offhours serve` or `local` works on {}: stop it first, or leave the work to it",
         path.display()
     );
-    let lock = Lock::take(Path::new(&lock), &has_it)?;
+    let lock = Lock::take(&lock_of(path), &has_it)?;
     let file = DataFile::open(path, Purpose::Create)?;
     remark_on(&file, path);
     Ok((file, lock))

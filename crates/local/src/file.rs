@@ -284,6 +284,13 @@ impl Drop for Lock {
 }
 
 impl Lock {
+    /// Reports whether another process holds the lock.
+    #[must_use]
+    pub fn is_taken(path: &Path) -> bool {
+        let file = File::open(path);
+        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
     /// Takes the lock, unless another process holds it. Returns `None` for a file that cannot be
     /// opened or locked: not every file system has locks.
     pub fn take(path: &Path, has_it: &str) -> anyhow::Result<Option<Self>> {

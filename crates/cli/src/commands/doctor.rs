@@ -13,7 +13,7 @@ use crate::{
         store::{self, StoreContents},
     },
     output::{self, Format, Style},
-    print,
+    print, service,
 };
 
 /// The widths of the columns before the text of a finding.
@@ -87,7 +87,7 @@ async fn examine(
         findings.add(accounts::noted_rates(&contents, now))?;
     }
     if let (Some(file), Some(providers)) = (&context.connection.data, session.providers()?) {
-        findings.add([functions::here(&contents.states, file, now)])?;
+        findings.add([functions::here(&contents.states, file, service::is_served(file), now)])?;
         for name in contents.in_force.configuration.accounts.keys() {
             findings.add(accounts::here(&providers, name, &contents, session.clock()).await)?;
         }

@@ -15,15 +15,18 @@ use store::AccountState;
 
 use super::{Check, Finding};
 
-/// On a local store nothing runs by itself; a recent inventory shows that a service is running.
+/// On a local store nothing runs by itself. A recent inventory shows that a service was running, which
+/// may have been one of single rounds.
 pub(crate) fn here(
     states: &BTreeMap<AccountName, AccountState>,
     file: &Path,
+    is_served: bool,
     now: Timestamp,
 ) -> Finding {
     let last = states.values().filter_map(|state| state.tried_at).max();
     if let Some(at) = last.filter(|at| now.duration_since(*at) <= INVENTORY_INTERVAL * 2) {
-        let found = format!("a service runs on this store: it took an inventory {}", ago(at, now));
+        let runs = if is_served { "a service runs" } else { "no service runs at this moment" };
+        let found = format!("{runs} on this store: the last inventory was taken {}", ago(at, now));
         return Finding::ok(Check::Functions, found);
     }
     let last = last.map_or_else(|| "never".to_owned(), |at| ago(at, now));
@@ -112,12 +115,15 @@ mod tests {
             (Some(now - minutes(11)), Level::Problem),
             (None, Level::Problem),
         ] {
-            let finding = here(&tried(at), Path::new("my.db"), now);
+            let finding = here(&tried(at), Path::new("my.db"), at.is_some(), now);
             assert_eq!(finding.level, level, "{finding:?}");
             let remedy = finding.remedy.unwrap_or_default();
             let names_it = remedy.contains("offhours serve --data my.db");
             assert_eq!(names_it, level == Level::Problem, "{remedy}");
         }
+        // It was killed a moment ago, or works off single rounds.
+        let finding = here(&tried(Some(now)), Path::new("my.db"), false, now);
+        assert!(finding.found.starts_with("no service runs"), "{finding:?}");
     }
 
     /// A fake Lambda service with three functions, of which one fails, one is missing, and the
