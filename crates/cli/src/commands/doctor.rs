@@ -101,7 +101,7 @@ async fn examine(
     findings.add(accounts::inventories(&contents, now))?;
     findings.add(accounts::loads(&contents, &zone, now))?;
     findings.add(records::check(&contents, &zone, now))?;
-    findings.add(rules::check(&contents, now))
+    findings.add(rules::check(&contents, &zone, now))
 }
 
 async fn store_clock(session: &Session) -> Option<Finding> {

@@ -6,23 +6,24 @@ use domain::{
     membership::{Membership, Subject},
     record::{Phase, Record},
 };
-use jiff::Timestamp;
+use jiff::{Timestamp, tz::TimeZone};
 use report::{
     consequences::{Unmatched, unmatched_names},
     nearest::{advice, nearest},
+    time::short,
 };
 
 use super::{Check, Finding, or_ok, store::StoreContents};
 
 const SPELLING: &str = "check its spelling; keep it if it is meant for future resources";
 
-pub(crate) fn check(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
+pub(crate) fn check(contents: &StoreContents, zone: &TimeZone, now: Timestamp) -> Vec<Finding> {
     // Until every account has been listed, what they contain is unknown.
     let configured = &contents.in_force.configuration.accounts;
     let all_listed = configured.keys().all(|account| contents.was_listed(account));
     let mut findings = references(contents, all_listed);
     findings.extend(overrides(contents, now));
-    findings.extend(pauses(contents, now));
+    findings.extend(pauses(contents, zone, now));
     if all_listed {
         findings.extend(unfollowed(contents));
         findings.extend(protect(contents));
@@ -142,11 +143,13 @@ fn an_override(contents: &StoreContents, one: &Override) -> Option<Finding> {
 }
 
 /// The pauses in force: one may have been forgotten.
-fn pauses(contents: &StoreContents, now: Timestamp) -> Vec<Finding> {
+fn pauses(contents: &StoreContents, zone: &TimeZone, now: Timestamp) -> Vec<Finding> {
     let active = contents.in_force.overrides.pauses().filter(|one| one.is_active(now));
     let findings = active.map(|one| {
         let remedy = format!("`offhours resume{}` ends it", one.scope.option());
-        Finding::warning(Check::Pauses, one.to_string(), remedy).of(&one.scope)
+        let until = short(one.ends_at, zone, now);
+        let found = format!("paused until {until} by {} ({})", one.by, one.why);
+        Finding::warning(Check::Pauses, found, remedy).of(&one.scope)
     });
     or_ok(findings.collect(), Check::Pauses, "nothing is paused")
 }
@@ -201,7 +204,7 @@ mod tests {
     #[track_caller]
     fn check_reference(reference: &str, records: Vec<Record>, level: Level, words: &str) {
         let toml = format!("{OFFICE}resources = [\"{reference}\"]\n");
-        let found = check(&listed(store_contents(in_force(&toml), records)), now());
+        let found = check(&listed(store_contents(in_force(&toml), records)), &TimeZone::UTC, now());
         let found = of(Check::References, &found);
         assert_eq!((found.len(), found[0].0), (1, level), "{found:?}");
         assert!(found[0].1.contains(words), "{found:?}");
@@ -248,7 +251,7 @@ mod tests {
     fn before_the_first_inventory_nothing_is_said_of_what_it_would_show() {
         let toml = format!("{OFFICE}resources = [\"do-main/droplet/9\"]\n");
         let set = override_of(OverrideTarget::Resource("do-main/droplet/9".parse().unwrap()), 1);
-        let found = check(&store_contents(with_overrides(&toml, [set]), []), now());
+        let found = check(&store_contents(with_overrides(&toml, [set]), []), &TimeZone::UTC, now());
         let levels: Vec<_> = found.iter().map(|f| (f.check, f.level)).collect();
         let expected = [
             (Check::References, Level::Ok),
@@ -260,20 +263,23 @@ mod tests {
 
     #[test]
     fn a_schedule_that_nothing_follows_is_a_hint() {
-        let found = check(&listed(store_contents(in_force(OFFICE), [])), now());
+        let found = check(&listed(store_contents(in_force(OFFICE), [])), &TimeZone::UTC, now());
         let found = of(Check::Schedules, &found);
         assert_eq!((found.len(), found[0].0), (1, Level::Warning));
         assert!(found[0].1.contains("offhours:office"), "{found:?}");
-        let found = check(&listed(store_contents(in_force(OFFICE), [web()])), now());
+        let found =
+            check(&listed(store_contents(in_force(OFFICE), [web()])), &TimeZone::UTC, now());
         assert_eq!(of(Check::Schedules, &found)[0].0, Level::Ok);
     }
 
     #[test]
     fn a_pattern_of_protect_that_covers_nothing_is_a_warning() {
         let prod = machine("do-main/droplet/2", "eu-prod-1", &[]);
-        let found = check(&listed(store_contents(in_force(OFFICE), [web(), prod])), now());
+        let found =
+            check(&listed(store_contents(in_force(OFFICE), [web(), prod])), &TimeZone::UTC, now());
         assert_eq!(of(Check::Protect, &found)[0].0, Level::Ok);
-        let found = check(&listed(store_contents(in_force(OFFICE), [web()])), now());
+        let found =
+            check(&listed(store_contents(in_force(OFFICE), [web()])), &TimeZone::UTC, now());
         assert_eq!(of(Check::Protect, &found)[0].0, Level::Warning);
     }
 
@@ -293,7 +299,7 @@ mod tests {
     #[track_caller]
     fn check_override(target: OverrideTarget, days: i64, level: Level, words: &str) {
         let in_force = with_overrides(OFFICE, [override_of(target, days)]);
-        let found = check(&listed(store_contents(in_force, [web()])), now());
+        let found = check(&listed(store_contents(in_force, [web()])), &TimeZone::UTC, now());
         let found = of(Check::Overrides, &found);
         assert_eq!((found.len(), found[0].0), (1, level), "{found:?}");
         assert!(found[0].1.contains(words), "{found:?}");
