@@ -274,6 +274,22 @@ async fn a_probe_learns_whether_both_timers_work_and_a_monitor_what_was_counted(
 }
 
 #[tokio::test]
+async fn what_a_start_changes_of_the_configuration_is_shown_and_kept() {
+    let world = World::new().await;
+    assert_eq!(world.run(&ONCE).await.code, Some(0));
+    world.configure(&closed_today("max_stops = 7\n"));
+    let changed = world.run(&ONCE).await;
+    let says = "Applied as generation 2: settings changed.\n";
+    assert!(changed.stderr.contains(says), "{}", changed.stderr);
+    let activity = world.command(&["activity"]).await;
+    assert!(
+        activity.stdout.contains("generation 2: settings: + max_stops = 7"),
+        "{}",
+        activity.stdout
+    );
+}
+
+#[tokio::test]
 async fn over_a_network_neither_the_page_nor_a_calendar_says_who_or_which() {
     let world = World::new().await;
     assert_eq!(world.run(&ONCE).await.code, Some(0));

@@ -17,10 +17,11 @@ use local::{
     service::ServiceEvent,
 };
 use report::consequences::Consequences;
-use store::Store;
+use store::{Applying, Store};
 use tokio::sync::mpsc;
 
 use crate::{
+    apply::difference,
     ask::confirm,
     configuration_file::{self, ListedResources},
     connection::{all_records, readable, remark_on},
@@ -114,7 +115,13 @@ pub(crate) async fn put_into_force(
         );
     }
     wanted.generation = stored.generation;
-    store.apply(&wanted, command, now).await?;
+    let changes = difference::between(stored, &wanted);
+    let applying = Applying { author: command.into(), changes: difference::stored(&changes) };
+    let Generation(generation) = store.apply(&wanted, applying, now).await?;
+    if is_stored {
+        let counted = difference::counted(&changes);
+        output::remark(&format!("Applied as generation {generation}: {counted}.\n"));
+    }
     Ok(())
 }
 
