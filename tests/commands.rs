@@ -171,6 +171,10 @@ fn the_command_status_and_why_say_until_when_a_manual_stop_stands_and_whose_it_i
         let why = terminal.run(&["why", "--full", "web"]).await.stdout;
         let answer = format!("It is stopped, as {by} asked, {until}.\n");
         assert!(why.contains(&answer), "{why}");
+
+        let begun = terminal.run(&["start", "web", "--no-wait"]).await;
+        let will = "web is to be running until Mon 19:00 CET, then office.\n";
+        assert!(begun.stderr.ends_with(will), "{}", begun.stderr);
     });
 }
 

@@ -10,7 +10,7 @@ use domain::{
     explanation::standing_command,
     hibernation::{AttachmentName, Hibernation},
     membership::{Membership, Subject},
-    record::{Direction, Record},
+    record::{Direction, Phase, Record},
 };
 use report::{count, joined, state::stands_until};
 
@@ -128,6 +128,7 @@ fn check_had(records: &[Record], without: &[AttachmentName]) -> Result<(), Usage
 }
 
 /// Returns until when the commands stand that these resources follow now, in a line for each end.
+/// One that was not carried out, or not yet, is asked for until then.
 async fn standing(
     context: &Context,
     session: &Session,
@@ -137,18 +138,25 @@ async fn standing(
     let (rules, now) = (in_force.rules(), session.present());
     let zone = &context.zone(&*in_force.configuration);
     let records = readable(session.store.records(named).await?);
-    let mut lines = BTreeMap::<String, Vec<&Record>>::new();
+    let mut lines = BTreeMap::<(bool, String), Vec<&Record>>::new();
     for record in &records {
         let verdict = judge(record, Subject::recorded(record), rules, now);
         if let Some(command) = standing_command(record, &verdict, rules, now) {
             let until = stands_until(&command, verdict.membership.schedule(), zone, now);
             let words = format!("{} {until}", command.desired);
-            lines.entry(words).or_default().push(record);
+            let there = Direction::towards(command.desired).target_state();
+            let is_so = record.phase == (Phase::Settled { at: there });
+            lines.entry((is_so, words)).or_default().push(record);
         }
     }
-    let line = |(words, records): (String, Vec<&Record>)| {
-        let stay = if records.len() == 1 { "stays" } else { "stay" };
-        format!("{} {stay} {words}.\n", names(records))
+    let line = |((is_so, words), records): ((bool, String), Vec<&Record>)| {
+        let stays = match (is_so, records.len()) {
+            (true, 1) => "stays",
+            (true, _) => "stay",
+            (false, 1) => "is to be",
+            (false, _) => "are to be",
+        };
+        format!("{} {stays} {words}.\n", names(records))
     };
     Ok(lines.into_iter().map(line).collect())
 }
