@@ -39,7 +39,7 @@ pub async fn show<R>(
     let tag = configuration.settings.owner_tag.as_deref().unwrap_or_default();
     records.retain(|one| owner.is_none() || one.tag_value(tag) == owner);
     let mut past = PastCollector::new(period, configuration, &prices, &accounts, zone, now);
-    let mut walk = Walk::new(&records, |reference, entries, record| {
+    let mut walk = Walk::new(&records, configuration, |reference, entries, record| {
         // Whose a forgotten resource was is not known.
         if owner.is_none() || record.is_some() {
             past.count(reference, entries, record);

@@ -43,8 +43,11 @@ pub struct InPieces(pub ResourceRef);
 #[derive(Debug)]
 pub struct Walk<'a, V> {
     visit: V,
+    configuration: &'a Configuration,
     records: BTreeMap<&'a ResourceRef, &'a Record>,
     entries: Vec<HistoryEntry>,
+    /// What is known of the resources of renamed accounts, under either name.
+    renamed: BTreeMap<ResourceRef, Vec<HistoryEntry>>,
     visited: BTreeSet<ResourceRef>,
 }
 
@@ -52,18 +55,27 @@ impl<'a, V> Walk<'a, V>
 where
     V: FnMut(&ResourceRef, &[HistoryEntry], Option<&'a Record>),
 {
-    pub fn new(records: &'a [Record], visit: V) -> Self {
+    pub fn new(records: &'a [Record], configuration: &'a Configuration, visit: V) -> Self {
         let by_reference = records.iter().map(|record| (&record.reference, record));
         Self {
             visit,
+            configuration,
             records: by_reference.collect(),
             entries: Vec::new(),
+            renamed: BTreeMap::new(),
             visited: BTreeSet::new(),
         }
     }
 
-    /// Takes the next entry. Those of one resource come together.
-    pub fn pass(&mut self, entry: HistoryEntry) -> Result<(), InPieces> {
+    /// Takes the next entry. Those of one resource come together, under each name of its account.
+    pub fn pass(&mut self, mut entry: HistoryEntry) -> Result<(), InPieces> {
+        let present = self.configuration.renamed(&entry.reference);
+        let account = self.configuration.accounts.get(&present.account);
+        if account.is_some_and(|account| account.was().is_some()) {
+            entry.reference = present.clone();
+            self.renamed.entry(present).or_default().push(entry);
+            return Ok(());
+        }
         let last = self.entries.last();
         if last.is_some_and(|last| last.reference != entry.reference) {
             self.finish_one()?;
@@ -72,9 +84,14 @@ where
         Ok(())
     }
 
-    /// Visits the last resource, and then those without history whose records are meant.
+    /// Visits the rest, and then those without history whose records are meant.
     pub fn finish(mut self, is_meant: impl Fn(&Record) -> bool) -> Result<(), InPieces> {
         self.finish_one()?;
+        for mut entries in std::mem::take(&mut self.renamed).into_values() {
+            entries.sort_by_key(|entry| entry.claimed_at);
+            self.entries = entries;
+            self.finish_one()?;
+        }
         for (reference, record) in self.records {
             if is_meant(record) && !self.visited.contains(reference) {
                 (self.visit)(reference, &[], Some(record));
@@ -168,10 +185,12 @@ mod tests {
     use testing::history::*;
 
     use super::*;
+    use crate::scene::{OFFICE, in_force};
 
     #[test]
     fn a_history_in_pieces_is_refused() {
-        let mut walk = Walk::new(&[], |_, _, _| {});
+        let in_force = in_force(OFFICE);
+        let mut walk = Walk::new(&[], &in_force.configuration, |_, _, _| {});
         walk.pass(stop("15 01:00", "15 01:01")).unwrap();
         walk.pass(stop("15 01:00", "15 01:01").of("do-main/node-pool/c/p")).unwrap();
         walk.pass(stop("15 02:00", "15 02:01")).unwrap();
@@ -187,9 +206,11 @@ mod tests {
             record("hz-eu/server/3", Power::Running, "01 00:00"),
         ];
         let mut visited = Vec::new();
-        let mut walk = Walk::new(&records, |reference, entries, record| {
-            visited.push((reference.to_string(), entries.len(), record.is_some()));
-        });
+        let in_force = in_force(OFFICE);
+        let mut walk =
+            Walk::new(&records, &in_force.configuration, |reference, entries, record| {
+                visited.push((reference.to_string(), entries.len(), record.is_some()));
+            });
         for entry in [stop("15 01:00", "15 01:01"), start("15 02:00", "15 02:01")] {
             walk.pass(entry).unwrap();
         }
@@ -199,5 +220,26 @@ mod tests {
         let expected = expected.into_iter().chain([("hz-eu/server/2", 0, true)]);
         let expected = expected.map(|(name, entries, known)| (name.to_owned(), entries, known));
         assert_eq!(visited, expected.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_an_account_did_under_its_former_name_belongs_to_its_resources() {
+        let renamed = OFFICE.replace("token = \"env:HZ\"", "token = \"env:HZ\", was = \"old\"");
+        let in_force = in_force(&renamed);
+        let records = [web_record(Power::Running, "16 08:00")];
+        let mut visited = Vec::new();
+        let mut walk =
+            Walk::new(&records, &in_force.configuration, |reference, entries, record| {
+                let since: Vec<_> = entries.iter().map(|entry| entry.claimed_at).collect();
+                visited.push((reference.to_string(), since, record.is_some()));
+            });
+        // In the order of the store, which is none of time.
+        walk.pass(start("15 02:00", "15 02:01")).unwrap();
+        walk.pass(stop("14 01:00", "14 01:01").of("do-main/node-pool/c/p")).unwrap();
+        walk.pass(stop("15 01:00", "15 01:01").of("old/server/1")).unwrap();
+        walk.finish(|_| true).unwrap();
+        let times = vec![at("15 01:00"), at("15 02:00")];
+        let pool = ("do-main/node-pool/c/p".to_owned(), vec![at("14 01:00")], false);
+        assert_eq!(visited, [pool, ("hz-eu/server/1".to_owned(), times, true)]);
     }
 }

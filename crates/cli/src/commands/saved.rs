@@ -127,7 +127,7 @@ async fn report(
         By::Owner => Grouping::Tag(owner_tag(configuration)?.to_owned()),
     };
     collector.zone = screen.zone.clone();
-    let mut walk = Walk::new(&names.records, |reference, entries, record| {
+    let mut walk = Walk::new(&names.records, configuration, |reference, entries, record| {
         collector.count(reference, entries, record);
     });
     // Stops that began before the period, or ended after it, matter as well.

@@ -180,13 +180,21 @@ impl Fleet {
     }
 
     pub(super) fn shown<T>(&self, now: Timestamp, show: impl FnOnce(&Input<'_>) -> T) -> T {
+        self.shown_in(&TimeZone::UTC, Period::month_of(now), now, show)
+    }
+
+    pub(super) fn shown_in<T>(
+        &self,
+        zone: &TimeZone,
+        period: Period,
+        now: Timestamp,
+        show: impl FnOnce(&Input<'_>) -> T,
+    ) -> T {
         let prices = BTreeMap::new();
-        let zone = TimeZone::UTC;
-        let period = Period::month_of(now);
         let configuration = &self.in_force.configuration;
         let mut past =
-            PastCollector::new(period, configuration, &prices, &self.accounts, &zone, now);
-        let mut walk = Walk::new(&self.records, |reference, entries, record| {
+            PastCollector::new(period, configuration, &prices, &self.accounts, zone, now);
+        let mut walk = Walk::new(&self.records, configuration, |reference, entries, record| {
             past.count(reference, entries, record);
         });
         for record in self
