@@ -296,6 +296,19 @@ periods = [{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }]
     }
 
     #[tokio::test]
+    async fn what_is_unknown_of_one_month_is_not_zero_because_another_had_no_stop() {
+        let store = store_with(CONFIGURATION).await;
+        let orders = "do-main/database/9cc1";
+        let stopped = stop("01 00:00", "01 00:09").of(orders);
+        let record = record(orders, Power::Stopped, "01 00:09");
+        remember(&store, record, &[stopped]).await;
+        let args = Line::parse_from(["saved", "--since", "2026-05-20"]).args;
+        let report = of_store(&args, &store, at("02 12:00")).await.unwrap();
+        assert_eq!((report.rows[0].saved, report.rows[0].unknown), (None, 1), "{report:?}");
+        assert!(report.in_words().ends_with("What that saved is known for 0 of 1 resource."));
+    }
+
+    #[tokio::test]
     async fn what_began_before_the_period_or_ended_after_it_counts_within_it() {
         let line = "workers --since 2026-06-17 --until 2026-06-17";
         let report = reported(line).await.unwrap();

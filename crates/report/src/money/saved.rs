@@ -289,7 +289,7 @@ impl<'a> SavedCollector<'a> {
         }
         self.off += whole.off;
         let is_known = whole.saved.is_some() && whole.unknown.is_empty();
-        self.totals.add((whole.full, whole.saved), (is_known, false));
+        self.totals.add((whole.full, whole.known_saved()), (is_known, false));
     }
 
     /// The parts of the period that have rows of their own, and the day on which each begins.
@@ -325,7 +325,7 @@ impl<'a> SavedCollector<'a> {
             would_have_hours: hours(sum.would_have),
             currency: currency.map(Currency::code),
             full: sum.full,
-            saved: sum.saved,
+            saved: sum.known_saved(),
             unknown: sum.unknown.len(),
             why: sum.why.into_iter().collect(),
         };
@@ -396,6 +396,13 @@ impl Counted<'_> {
 }
 
 impl Group {
+    /// Returns what was saved. Where it is unknown of every resource in one month, that another month
+    /// has no stop is no amount.
+    fn known_saved(&self) -> Option<Money> {
+        let is_unknown = !self.unknown.is_empty() && self.unknown == self.resources;
+        self.saved.filter(|saved| !(is_unknown && saved.is_zero()))
+    }
+
     fn merge(&mut self, part: &Self) {
         self.resources.extend(part.resources.iter().cloned());
         self.off += part.off;
