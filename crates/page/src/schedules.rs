@@ -6,7 +6,7 @@ use domain::{
     resource::Power,
     schedule::{Desired, desired_or_any},
 };
-use jiff::{SignedDuration, Span, Timestamp, ToSpan as _, civil::Date};
+use jiff::{SignedDuration, Span, Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
 use maud::{Markup, html};
 use report::{
     count,
@@ -152,7 +152,8 @@ fn calendar(facts: &Facts<'_>, name: &ScheduleName, rule: &Rule) -> Markup {
     let zone = facts.input.zone;
     let today = facts.input.now.to_zoned(zone.clone()).date();
     let past = facts.input.past.by_resource.period;
-    let first = past.from.to_zoned(zone.clone()).date().first_of_month();
+    // A month of money is one of UTC.
+    let first = past.from.to_zoned(TimeZone::UTC).date().first_of_month();
     let first = if past.until >= facts.input.now { today.first_of_month() } else { first };
     let back = i64::from(today.weekday().to_monday_zero_offset()).days();
     let monday = today.checked_sub(back).unwrap_or(today);

@@ -2,6 +2,10 @@
 
 mod fleet;
 
+use domain::configuration::{Override, OverrideTarget};
+use jiff::tz::TimeZone;
+use report::history::Period;
+
 use super::*;
 use fleet::{Fleet, NIGHT, at};
 
@@ -43,6 +47,31 @@ fn at_half_past_eleven_a_stranger_reads_what_is_off_until_when_why_and_who_asked
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
+}
+
+#[test]
+fn an_override_that_begins_later_is_what_comes_next() {
+    let mut fleet = Fleet::night();
+    let of_late = fleet.in_force.overrides.iter().next().unwrap().clone();
+    let set = Override {
+        target: OverrideTarget::Schedule("office".parse().unwrap()),
+        set_at: at("2026-11-24T05:00:00Z"),
+        ends_at: at("2026-11-24T06:00:00Z"),
+        ..of_late
+    };
+    fleet.in_force.overrides = [set].into_iter().collect();
+    let text = text(&operators(&fleet));
+    let says = "Off until Tue 05:00 UTC, then running, by an override.";
+    assert!(text.contains(says), "{text}");
+}
+
+#[test]
+fn the_calendar_is_that_of_the_month_of_the_money_west_of_greenwich_too() {
+    let zone = TimeZone::get("America/New_York").unwrap();
+    let october = Period::month_of(at("2026-10-15T00:00:00Z"));
+    let render = |input: &Input<'_>| render(input, Audience::Operators);
+    let html = Fleet::night().shown_in(&zone, october, NIGHT, render);
+    assert!(html.contains("<h4>October 2026</h4>"), "{html}");
 }
 
 #[test]

@@ -41,7 +41,7 @@ pub(super) fn at(text: &str) -> Timestamp {
 }
 
 pub(super) struct Fleet {
-    in_force: InForce,
+    pub(super) in_force: InForce,
     pub(super) records: Vec<Record>,
     activity: Vec<Activity>,
     accounts: BTreeMap<AccountName, AccountState>,
@@ -218,7 +218,7 @@ impl Fleet {
             past: &past,
             activity: &self.activity,
             accounts: &self.accounts,
-            zone: &zone,
+            zone,
             now,
         })
     }
