@@ -535,18 +535,24 @@ pub fn coming_edges<'a>(
     after: Timestamp,
 ) -> impl Iterator<Item = DesiredEdge> + 'a {
     let membership = Membership::of(Subject::recorded(record), rules.configuration);
-    let mut desired_states = DesiredStates::of(record, &membership, rules);
-    if let Some(schedule) = &mut desired_states.schedule {
-        // People see the times that they configured.
-        schedule.lead = SignedDuration::ZERO;
-    }
-    desired_states.overrides.retain(|o| o.counts());
-    let mut last = EdgeKey { instant: after, rank: Rank::Manual };
-    std::iter::from_fn(move || {
-        let edge = desired_states.next(last)?;
-        last = edge.key;
-        Some(edge)
-    })
+    DesiredStates::of(record, &membership, rules).coming(after)
+}
+
+/// Returns the same of a schedule, for what follows it and has no override or command of its own.
+/// There are none of a schedule that is not configured.
+pub fn coming_edges_of<'a>(
+    name: &ScheduleName,
+    rules: Rules<'a>,
+    after: Timestamp,
+) -> impl Iterator<Item = DesiredEdge> + 'a {
+    let rule = rules.configuration.schedules.get(name);
+    let target = OverrideTarget::Schedule(name.clone());
+    let states = DesiredStates {
+        schedule: rule.map(|rule| Early { schedule: &rule.schedule, lead: SignedDuration::ZERO }),
+        overrides: by_command(target, rules).map(Cow::Borrowed).collect(),
+        manual: None,
+    };
+    states.coming(after)
 }
 
 /// Returns when a record's next start begins, according to its current schedule, overrides and
@@ -605,18 +611,21 @@ pub fn overrides_of<'a>(
     membership: &Membership,
     rules: Rules<'a>,
 ) -> Vec<Cow<'a, Override>> {
-    let by_command = |target| {
-        let set = rules.overrides.get(&target);
-        set.into_iter().flat_map(|one| iter::once(one).chain(one.before.as_deref()))
-    };
     let by_tag = membership.rule(rules.configuration).map(|rule| record.overrides_by_tag(rule));
     let schedule = membership.schedule().cloned().map(OverrideTarget::Schedule);
-    let of_resource = by_command(OverrideTarget::Resource(record.reference.clone()));
+    let of_resource = by_command(OverrideTarget::Resource(record.reference.clone()), rules);
     let mut overrides: Vec<_> = of_resource.map(Cow::Borrowed).collect();
     overrides.extend(by_tag.into_iter().flatten().map(Cow::Owned));
-    overrides.extend(schedule.into_iter().flat_map(by_command).map(Cow::Borrowed));
+    let of_schedule = schedule.into_iter().flat_map(|target| by_command(target, rules));
+    overrides.extend(of_schedule.map(Cow::Borrowed));
     overrides.retain(|one| one.set_at < one.ends_at);
     overrides
+}
+
+/// Returns the override of a target, and the one in whose place it was set before it was to begin.
+fn by_command<'a>(target: OverrideTarget, rules: Rules<'a>) -> impl Iterator<Item = &'a Override> {
+    let set = rules.overrides.get(&target);
+    set.into_iter().flat_map(|one| iter::once(one).chain(one.before.as_deref()))
 }
 
 /// Returns the pause in force that keeps requests in this direction from being sent to a resource.
@@ -754,6 +763,21 @@ impl<'a> DesiredStates<'a> {
             .chain(self.made_by_people())
             .filter(|edge| edge.key.instant <= now)
             .max_by_key(|edge| edge.key)
+    }
+
+    /// Returns the edges after an instant, as people see them.
+    fn coming(mut self, after: Timestamp) -> impl Iterator<Item = DesiredEdge> + 'a {
+        if let Some(schedule) = &mut self.schedule {
+            // People see the times that they configured.
+            schedule.lead = SignedDuration::ZERO;
+        }
+        self.overrides.retain(|o| o.counts());
+        let mut last = EdgeKey { instant: after, rank: Rank::Manual };
+        iter::from_fn(move || {
+            let edge = self.next(last)?;
+            last = edge.key;
+            Some(edge)
+        })
     }
 
     /// Returns the first edge after `key`.

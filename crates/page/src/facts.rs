@@ -3,7 +3,8 @@
 use domain::{
     AccountName, ScheduleName,
     configuration::{Account, OverrideTarget, Pause, PauseScope, Rule},
-    record::{OBSERVATION_AGE, Phase, Record},
+    decision::coming_edges_of,
+    record::{Cause, OBSERVATION_AGE, Phase, Record},
     resource::Power,
     schedule::{Desired, desired_or_any},
 };
@@ -211,10 +212,11 @@ impl<'a> Facts<'a> {
             return format!("{state} until {until}, then {then}. An override by {}{why}.", one.by);
         }
         let state = on_or_off(rule.schedule.desired_at(now));
-        match rule.schedule.next_edge(now) {
+        match coming_edges_of(name, self.input.in_force.rules(), now).next() {
             Some(edge) => {
-                let (at, then) = (self.time(edge.at), desired_or_any(edge.desired));
-                format!("{state} until {at}, then {then}, by the schedule.")
+                let (at, then) = (self.time(edge.key.instant), desired_or_any(edge.desired));
+                let by = if edge.cause == Cause::Schedule { "the schedule" } else { "an override" };
+                format!("{state} until {at}, then {then}, by {by}.")
             }
             None => format!("{state}, by the schedule."),
         }

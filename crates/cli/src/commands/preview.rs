@@ -10,7 +10,7 @@ use std::{
 use domain::{
     ScheduleName,
     configuration::OverrideTarget,
-    decision::{Rules, coming_edges, judge, observer},
+    decision::{Rules, coming_edges, coming_edges_of, judge, observer},
     explanation::standing_command,
     membership::Subject,
     order::Order,
@@ -184,15 +184,11 @@ impl Names {
         for (name, rule) in alone {
             let target = OverrideTarget::Schedule(name.clone());
             let overridden = rules.overrides.get(&target).filter(|one| one.is_active(from));
-            let ends = overridden.map(|one| {
-                (one.ends_at, rule.schedule.desired_at(one.ends_at), Some("override-ended"))
-            });
             let now = overridden.map_or(rule.schedule.desired_at(from), |one| Some(one.desired));
-            let edges = rule.schedule.edges(from).take_while(|edge| edge.at <= until);
-            let edges = edges
-                .filter(|edge| overridden.is_none_or(|one| one.ends_at < edge.at))
-                .map(|edge| (edge.at, edge.desired, Some("schedule")));
-            for (at, to, cause) in [(from, now, None)].into_iter().chain(ends).chain(edges) {
+            let edges = coming_edges_of(name, rules, from)
+                .take_while(|edge| edge.key.instant <= until)
+                .map(|edge| (edge.key.instant, edge.desired, Some(edge.cause.name())));
+            for (at, to, cause) in [(from, now, None)].into_iter().chain(edges) {
                 let direction = to.map(Direction::towards);
                 coming.insert((at, 1, Some(name.clone()), direction, cause), Vec::new());
             }

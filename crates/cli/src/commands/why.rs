@@ -6,7 +6,10 @@ mod schedule;
 use anyhow::Context as _;
 use chain::{Chain, Section};
 use domain::{
-    ScheduleName, configuration::OverrideTarget, record::Record, schedule::desired_or_any,
+    ScheduleName,
+    configuration::{Override, OverrideTarget},
+    record::Record,
+    schedule::desired_or_any,
 };
 use report::{answer::Answer, resource::ResourceView};
 use schemars::JsonSchema;
@@ -17,7 +20,7 @@ use crate::{
     Exit, candidates,
     connection::all_records,
     context::Context,
-    names::find,
+    names::{Names, find},
     output::{self, Format},
     print::Screen,
 };
@@ -50,10 +53,10 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     context.screen(&*in_force.configuration, now).remark_on_pauses(&in_force.overrides);
     let is_name = |name: &&ScheduleName| name.as_str() == args.name;
     if let Some(name) = in_force.configuration.schedules.keys().find(is_name) {
-        let records = all_records(store).await?;
-        if !records.iter().any(|record| record.name == args.name) {
+        let names = Names::new(in_force.clone(), all_records(store).await?, now);
+        if !names.records.iter().any(|record| record.name == args.name) {
             let screen = context.screen(&*in_force.configuration, now);
-            return of_schedule(name, &in_force, &records, &screen);
+            return of_schedule(name, &in_force, &names, &screen);
         }
     }
     let mut found = find(store, std::slice::from_ref(&args.name), now).await?;
@@ -71,7 +74,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
 fn of_schedule(
     name: &ScheduleName,
     in_force: &InForce,
-    records: &[Record],
+    names: &Names,
     screen: &Screen,
 ) -> anyhow::Result<Exit> {
     if screen.format != Format::Table {
@@ -86,11 +89,18 @@ fn of_schedule(
     let wants = desired_or_any(schedule.desired_at(screen.now));
     let mut lines = vec![format!("The schedule {name} wants {wants} now, {next}.")];
     let target = OverrideTarget::Schedule(name.clone());
-    if let Some(one) = in_force.overrides.get(&target).filter(|one| one.is_active(screen.now)) {
+    let overridden = in_force.overrides.get(&target).filter(|one| one.counts());
+    if let Some(one) = overridden.filter(|one| screen.now < one.ends_at) {
+        let (is, from) = if one.is_active(screen.now) {
+            ("is", String::new())
+        } else {
+            ("will be", format!(" from {}", screen.time(one.set_at)))
+        };
         let until = screen.time(one.ends_at);
-        lines.push(format!("It is overridden: {} until {until}, by {}.", one.desired, one.by));
+        let Override { desired, by, .. } = one;
+        lines.push(format!("It {is} overridden: {desired}{from} until {until}, by {by}."));
     }
-    let follows = records.iter().filter(|record| record.schedule.as_ref() == Some(name));
+    let follows = names.following(Some(name)).into_iter();
     let names: Vec<_> = follows.map(|record| record.name.as_str()).collect();
     lines.push(match names.len() {
         0 => "Nothing follows it.".to_owned(),

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 use domain::{
-    configuration::{Configuration, Mode},
+    configuration::{Configuration, Mode, Override},
     resource::Power,
 };
 use jiff::{SignedDuration, tz::TimeZone};
@@ -80,4 +80,36 @@ fn an_edge_is_shown_in_the_waves_of_its_order() {
     Fri 18:00 UTC  stopped  office    4: web-1, alone, db, web-2
     Mon 07:00 UTC  running  office    4: web-1, alone, db, web-2
     ");
+}
+
+#[test]
+fn a_schedule_that_nothing_follows_is_shown_with_an_override_that_begins_later() {
+    let mut in_force = in_force();
+    let hours = |hours| now() + SignedDuration::from_hours(hours);
+    let set = Override {
+        target: OverrideTarget::Schedule("office".parse().unwrap()),
+        desired: Desired::Running,
+        set_at: hours(1),
+        ends_at: hours(2),
+        by: "ada".to_owned(),
+        why: None,
+        before: None,
+    };
+    in_force.overrides = [set].into_iter().collect();
+    let names = Names { in_force, records: Vec::new(), now: now() };
+    let args = Line::parse_from(["preview", "--schedule", "office"]).args;
+    let shown = |until| {
+        let coming = names.coming(&args, now(), until).into_iter();
+        coming.map(|one| (one.at, one.to, one.cause)).collect::<Vec<_>>()
+    };
+    let (running, stopped) = (Some(Desired::Running), Some(Desired::Stopped));
+    let edge = now() + SignedDuration::from_mins(5);
+    let begins = [
+        (now(), running, None),
+        (edge, stopped, Some("schedule")),
+        (hours(1), running, Some("override-set")),
+    ];
+    assert_eq!(shown(hours(1)), begins);
+    let ends = (hours(2), stopped, Some("override-ended"));
+    assert_eq!(shown(hours(2)), [begins.to_vec(), vec![ends]].concat());
 }

@@ -16,14 +16,30 @@ fn check(world: &World, record: &Record, now: &str, desired: Desired, edge: &str
 
 /// Returns the coming edges after an instant, each as `INSTANT DESIRED`.
 fn coming(world: &World, record: &Record, after: &str, count: usize) -> Vec<String> {
-    coming_edges(record, world.rules(), at(after))
-        .take(count)
+    written(coming_edges(record, world.rules(), at(after)).take(count))
+}
+
+fn written(edges: impl Iterator<Item = DesiredEdge>) -> Vec<String> {
+    edges
         .map(|edge| {
             let utc = edge.key.instant.to_zoned(jiff::tz::TimeZone::UTC);
             let text = utc.strftime("%a %H:%M").to_string().to_lowercase();
             format!("{text} {}", desired_or_any(edge.desired))
         })
         .collect()
+}
+
+#[test]
+fn the_coming_edges_of_a_schedule_are_those_of_what_follows_it() {
+    let world = world()
+        .overriding("office", Desired::Running, "mon 22:00", "mon 23:00")
+        .overriding(ID, Desired::Stopped, "mon 10:00", "mon 12:00");
+    let edges = coming_edges_of(&schedule_name("office"), world.rules(), at("mon 09:00"));
+    let expected =
+        ["mon 19:00 stopped", "mon 22:00 running", "mon 23:00 stopped", "tue 08:00 running"];
+    assert_eq!(written(edges.take(4)), expected);
+    let unknown = coming_edges_of(&schedule_name("ofice"), world.rules(), at("mon 09:00"));
+    assert_eq!(written(unknown), [""; 0]);
 }
 
 #[test]
