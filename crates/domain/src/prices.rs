@@ -286,7 +286,9 @@ impl Prices<'_> {
                 size.to_string()
             }
         };
-        let price = self.own.database_month.get(&key);
+        let own = &self.own.database_month;
+        // One node may be written as it is shown everywhere, `1 x PLAN`.
+        let price = own.get(&key).or_else(|| own.get(&size.to_string()));
         let price = price.map(|price| price.in_currency(self.currency()));
         price.ok_or_else(|| format!("price not in the API: [prices.database-month] \"{key}\""))
     }
@@ -356,6 +358,10 @@ mod tests {
         assert_eq!(prices.of_database(&size(2)).unwrap().to_string(), "60.00 USD");
         let unknown = prices.of_database(&size(1)).unwrap_err();
         assert_eq!(unknown, "price not in the API: [prices.database-month] \"db\"");
+        let mut one = own.clone();
+        one.database_month.insert("1 x db".to_owned(), Price::parse("30").unwrap());
+        let prices = Prices { own: &one, ..prices };
+        assert_eq!(prices.of_database(&size(1)).unwrap().to_string(), "30.00 USD");
     }
 
     #[test]

@@ -97,6 +97,7 @@ impl TableChange {
             ["accounts", name] => ("account", name.to_owned()),
             ["groups", name] => ("group", name.to_owned()),
             ["notify", name] => ("target", name.to_owned()),
+            ["prices", name] => ("price list", name.to_owned()),
             ["schedules", name] => ("schedule", name.to_owned()),
             _ => ("settings", String::new()),
         }

@@ -167,11 +167,13 @@ impl Field<'_> {
     fn price(&self) -> Result<Value, String> {
         match self.value {
             DeValue::Float(number) => Ok(number.as_str().into()),
-            DeValue::Integer(number) => Ok(number.as_str().into()),
+            DeValue::Integer(number) if number.radix() == 10 => Ok(number.as_str().into()),
             DeValue::String(text) => Ok(text.to_string().into()),
-            DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => {
-                Err(self.wrong_type("a price, such as 0.0312"))
-            }
+            DeValue::Integer(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_)
+            | DeValue::Array(_)
+            | DeValue::Table(_) => Err(self.wrong_type("a price, such as 0.0312")),
         }
     }
 

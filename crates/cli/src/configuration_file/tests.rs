@@ -961,7 +961,7 @@ snapshot-gb-month.hetzner = 0.0143
     assert_eq!(prices.snapshot_gb_month[&Provider::Hetzner], price("0.0143"));
     insta::assert_snapshot!(problems(r#"
 prices.node-hour = 1
-prices.machine-hour = { cpx22 = -1, cpx32 = true, cpx42 = "free" }
+prices.machine-hour = { cpx22 = -1, cpx32 = true, cpx42 = "free", cpx52 = 0x10 }
 prices.snapshot-gb-month.aws = 0.05
 prices.currency = "USD"
 database-month."db-s-1vcpu-1gb" = 15
@@ -970,6 +970,7 @@ database-month."db-s-1vcpu-1gb" = 15
     x.toml:3: prices.machine-hour.cpx22: not a price: write a decimal number that is not negative, such as 0.0312
     x.toml:3: prices.machine-hour.cpx32: is true or false; write a price, such as 0.0312
     x.toml:3: prices.machine-hour.cpx42: not a price: write a decimal number that is not negative, such as 0.0312
+    x.toml:3: prices.machine-hour.cpx52: is a number; write a price, such as 0.0312
     x.toml:4: prices.snapshot-gb-month: `aws` is not known; the choices are digitalocean, hetzner
     x.toml:5: prices.currency: unknown key; the keys here are database-month, machine-hour, machine-month, node-hour, snapshot-gb-month
     x.toml:6: database-month: unknown key; it belongs in the prices, [prices]
