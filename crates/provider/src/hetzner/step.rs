@@ -63,6 +63,10 @@ pub(super) fn accepted(
     request: &Request,
     answer: &[u8],
 ) -> Result<Accepted, ProviderError> {
+    // The deletion of an image is answered without a body (HZSPEC).
+    if let Step::RemoveSnapshot(_) = step {
+        return Ok(Accepted::default());
+    }
     if !step.facts().exclusive {
         let schema::BegunActionResponse { action } = parse(request, answer)?;
         return Ok(Accepted::action(action.id));

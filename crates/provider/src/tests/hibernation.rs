@@ -516,6 +516,16 @@ async fn only_what_is_known_by_its_number_is_deleted() {
 }
 
 #[tokio::test]
+async fn an_image_of_hetzner_is_deleted_without_a_word() {
+    let removed = ("DELETE /v1/images/7".to_owned(), answer(204, ""));
+    let cloud = Script::play([removed]).await;
+    let server = seen("server/42".parse().unwrap());
+    let accepted = cloud.hetzner(&[]).send(&server, &Step::RemoveSnapshot(7)).await;
+    assert_eq!(accepted.unwrap(), Accepted::default());
+    cloud.finish();
+}
+
+#[tokio::test]
 async fn a_droplet_is_to_be_made_without_what_its_account_no_longer_has() {
     let key = |name: &str, fingerprint: &str| json!({"name": name, "fingerprint": fingerprint});
     let had = Manifest {
