@@ -1326,6 +1326,16 @@ fn what_is_not_there_any_more_does_not_keep_a_machine_off_and_is_told_once() {
     for passing in [FailureKind::Busy, FailureKind::NotAccepted] {
         assert_eq!(answered(&bare, passing).kept().refused, []);
     }
+    // What is still in use after two minutes is another's by now.
+    let mut taken = bare.clone();
+    for later in ["tue 08:03", "tue 08:04", "tue 08:05", "tue 08:06", "tue 08:10"] {
+        taken = answered(&taken, FailureKind::Busy).at(later);
+        assert_eq!(taken.kept().refused, []);
+    }
+    let passed_over = answered(&taken, FailureKind::Busy);
+    assert_eq!(passed_over.kept().refused.len(), 1);
+    assert!(matches!(passed_over.asks(START), Step::Attach(Attachment::Volume(_))));
+    assert_eq!(answered(&passed_over, FailureKind::Busy).kept().refused.len(), 1);
     let next = answered(&bare, gone());
     assert_eq!(*next.ask(), Ask::Failed { retry_at: next.now });
     assert!(matches!(next.asks(START), Step::Attach(Attachment::Volume(_))));

@@ -278,14 +278,23 @@ fn note(record: &mut Record, answer: &Answered) {
     }
 }
 
+/// How many times something is asked for that is in use. An address is free some seconds after its
+/// server is gone (HTF); one that is still in use after two minutes is somebody else's.
+const TRIES_TO_BE_FREE: u32 = 6;
+
 /// Reports whether a transition goes on though its request certainly had no effect. A failed removal
-/// holds nothing up, and a machine runs without what its cloud no longer has, which is recorded.
+/// holds nothing up, and a machine runs without what its cloud no longer has, or has given to
+/// another, which is recorded.
 fn goes_on_without(record: &mut Record, failure: &Failure) -> bool {
     let Some(Request { step, .. }) = &record.request else {
         return false;
     };
+    let is_taken = failure.kind == FailureKind::Busy && record.attempts + 1 >= TRIES_TO_BE_FREE;
     match (step, &failure.kind) {
-        (Step::Attach(what), FailureKind::Refused(_) | FailureKind::NotFound) => {
+        (Step::Attach(what), kind)
+            if is_taken || matches!(kind, FailureKind::Refused(_) | FailureKind::NotFound) =>
+        {
+            record.attempts = 0;
             if let Some(kept) = record.hibernation.as_deref_mut() {
                 kept.refused.push(what.clone());
             }
