@@ -11,7 +11,7 @@ use domain::{
         Sight, SnapshotState, preflight,
     },
     record::{Ask, Direction, Record, Request, Transition},
-    resource::{Power, SavedState, Size},
+    resource::{ActionEffect, ActionState, LoggedAction, Power, SavedState, Size},
     step::Step,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -233,6 +233,14 @@ fn hibernate(view: View<'_>, kept: &Hibernation, sight: &Sight, machine: &Observ
     }
     if record.not_before().is_some_and(|until| view.now < until) {
         return Next::Wait("an earlier start may still act".to_owned());
+    }
+    // While something else is done to it, such as a backup, no snapshot of it counts as whole. One
+    // that does not end holds nothing up.
+    let holds = |action: &LoggedAction| {
+        action.state == ActionState::Running && action.effect != ActionEffect::Snapshot
+    };
+    if view.seen.log.iter().any(holds) {
+        return Next::Wait("an action of it is still under way".to_owned());
     }
     let copy = sight.whole_copy(kept, view.seen.whole_log());
     if let Some(removal) = removal(view, kept, sight, copy.is_none()) {
