@@ -281,6 +281,15 @@ async fn what_a_start_changes_of_the_configuration_is_shown_and_kept() {
     let changed = world.run(&ONCE).await;
     let says = "Applied as generation 2: settings changed.\n";
     assert!(changed.stderr.contains(says), "{}", changed.stderr);
+    world.configure("schedules.office = 7\n");
+    let refused = world.run(&ONCE).await;
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("error: offhours.toml has 1 problem\n"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("Generation 2 stays in force"), "{}", refused.stderr);
+    let mut serving = world.start(&[]);
+    while !serving.remarks.next_line().await.unwrap().unwrap().starts_with("Generation 2 stays") {}
+    signal(serving.id(), "INT").await;
+    serving.ends_well().await;
     let activity = world.command(&["activity"]).await;
     assert!(
         activity.stdout.contains("generation 2: settings: + max_stops = 7"),

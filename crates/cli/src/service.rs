@@ -8,6 +8,7 @@ use std::{
 };
 
 use domain::{
+    activity::Activity,
     configuration::{Account, Configuration, Generation},
     decision::Rules,
 };
@@ -69,14 +70,14 @@ pub(crate) fn show_rest(
 /// Applies a configuration, by this command, unless the stored one says the same. Asks first if it
 /// sends a token or a key to a new place, unless it is the product's own and there is no terminal.
 /// Refuses a configuration that would leave stopped resources behind: `offhours apply` asks what
-/// becomes of those.
+/// becomes of those. Returns what was done, if anything.
 pub(crate) async fn put_into_force(
     command: &str,
     asked: Option<&Context>,
     store: &Store,
     wanted: Option<Configuration>,
     now: Timestamp,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Option<Activity>> {
     let in_force = store.in_force().await?;
     let stored = &in_force.configuration;
     let is_stored = stored.generation.0 > 0;
@@ -87,10 +88,10 @@ pub(crate) async fn put_into_force(
                  --config FILE"
             );
         }
-        return Ok(());
+        return Ok(None);
     };
     if is_stored && stored.eq_ignoring_generation(&wanted) {
-        return Ok(());
+        return Ok(None);
     }
     let new_places = new_places(&wanted, stored);
     if let Some(context) = asked.filter(|_| !new_places.is_empty()) {
@@ -111,18 +112,18 @@ pub(crate) async fn put_into_force(
     let stranded = stranded.map(|one| format!("leave {} stopped", one.resource));
     if let Some(what) = lapsing.or(stranded) {
         bail_usage!(
-            "this configuration would {what}: use `offhours apply`, which asks, or --leave"
+            "this configuration would {what}: use `offhours apply`, which asks, or with --leave"
         );
     }
     wanted.generation = stored.generation;
     let changes = difference::between(stored, &wanted);
     let applying = Applying { author: command.into(), changes: difference::stored(&changes) };
-    let Generation(generation) = store.apply(&wanted, applying, now).await?;
+    let generation = store.apply(&wanted, applying.clone(), now).await?;
     if is_stored {
-        let counted = difference::counted(&changes);
-        output::remark(&format!("Applied as generation {generation}: {counted}.\n"));
+        let (Generation(number), counted) = (generation, difference::counted(&changes));
+        output::remark(&format!("Applied as generation {number}: {counted}.\n"));
     }
-    Ok(())
+    Ok(Some(applying.activity(generation, None, now)))
 }
 
 /// Says for each account with a new address or host where its token or key goes.

@@ -2,6 +2,10 @@
 
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
+use domain::{
+    configuration::{Configuration, Generation},
+    invocation::Question,
+};
 use environment::settings;
 use local::{Local, Options, clouds::Clouds, health};
 use sd_notify::NotifyState;
@@ -44,7 +48,8 @@ in OFFHOURS_PROTECT (patterns) and OFFHOURS_MODE=observe.
 Under systemd with Type=notify it reports when it is ready and when it ends,
 and feeds the watchdog while both of its timers work.")]
 pub struct Args {
-    /// Configuration file to apply first, if it says something else than what is in force.
+    /// Configuration file to apply first, if it says something else than what is in force, which
+    /// stays so if the file is refused.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Do what is due now, follow it for up to a minute, and end.
@@ -59,7 +64,10 @@ pub struct Args {
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let stop_signal = stop_signal()?;
     tokio::pin!(stop_signal);
-    let configuration = args.config.as_deref().map(service::configuration).transpose()?;
+    let mut wanted = args.config.as_deref().map(service::configuration).transpose();
+    if !context.connection.is_there() {
+        wanted = Ok(wanted?);
+    }
     let Some(data) = &context.connection.data else {
         bail_usage!("serve needs --data FILE: where the store keeps its data");
     };
@@ -69,8 +77,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let floor = settings::floor()?;
     let options = Options { clouds, data: Some(data), from: None, speed: None, floor };
     let local = Local::start(options, sender).await?;
-    let asked = Some(context);
-    put_into_force("offhours serve", asked, local.store(), configuration, local.now()).await?;
+    let is_refused = !apply(wanted, &local, context).await?;
     if args.config.is_none() {
         point_out_difference(local.store()).await?;
     }
@@ -98,7 +105,44 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         );
     }
     show_rest(&mut view, &mut news)?;
-    Ok(if args.once && !interrupted { view.exit() } else { Exit::Done })
+    Ok(match args.once && !interrupted {
+        true if is_refused => Exit::BadUsage,
+        true => view.exit(),
+        false => Exit::Done,
+    })
+}
+
+/// Puts a configuration into force, and reports it to the targets of `[notify]`. Returns false if it
+/// is refused while another one is in force, which stays so: no mistake in a file is to keep the
+/// machines off in the morning after a restart at night.
+async fn apply(
+    wanted: anyhow::Result<Option<Configuration>>,
+    local: &Local,
+    context: &Context,
+) -> anyhow::Result<bool> {
+    let (store, now) = (local.store(), local.now());
+    let applied = match wanted {
+        Ok(wanted) => put_into_force("offhours serve", Some(context), store, wanted, now).await,
+        Err(refused) => Err(refused),
+    };
+    match applied {
+        Ok(Some(done)) => {
+            local.service().ask(Question::Changed(Box::new(done))).await?;
+            Ok(true)
+        }
+        Ok(None) => Ok(true),
+        Err(refused) => {
+            let Generation(in_force) = store.head().await?.generation;
+            if in_force == 0 {
+                return Err(refused);
+            }
+            output::report(&refused);
+            output::remark(&format!(
+                "Generation {in_force} stays in force: mend the file, then `offhours apply` it.\n"
+            ));
+            Ok(false)
+        }
+    }
 }
 
 /// The real clouds, or a simulator whose clock runs.
