@@ -1,7 +1,7 @@
 //! What is wrong with a resource, and what to do about it: worded once, wherever it is shown.
 
 use domain::{
-    ScheduleName,
+    ResourceKind, ScheduleName,
     configuration::Otherwise,
     decision::{Decision, InForce, LeaveReason, Rules, Verdict},
     hibernation::{Hibernation, MAX_SNAPSHOTS, OF_LABEL, of_label},
@@ -10,6 +10,7 @@ use domain::{
     overdue::{Overdue, judged_overdue},
     reason::Reason,
     record::{self, Ask, Direction, Phase, Record},
+    resource::SavedState,
     stop_method::StopMethod,
     until,
 };
@@ -67,6 +68,8 @@ pub fn problems(
     }
     let overdue = judged_overdue(record, verdict, rules, in_force.since, now);
     let late = match overdue {
+        // What keeps it is said already.
+        Some(_) if reported(record).is_some() => [None, None],
         // It covers a transition in progress and its failures as well.
         Some(overdue) => [Some(late(record, overdue, zone, now)), None],
         // It waits.
@@ -75,7 +78,8 @@ pub fn problems(
     };
     let found = [
         // A start that nothing asks for any more is not sent again.
-        ended(record).filter(|_| left.is_none() || reported(record).is_none()),
+        ended(record, may_start_small(record, verdict, rules))
+            .filter(|_| left.is_none() || reported(record).is_none()),
         unresolved(record),
         held(record),
         left.map(|left| bring_back(record, rules, left)),
@@ -101,7 +105,13 @@ pub fn reported(record: &Record) -> Option<&Reason> {
     record.request.as_ref()?.problem.as_ref()
 }
 
-fn ended(record: &Record) -> Option<Problem> {
+/// Reports whether the machine is owed a plan, and could be started on the small one meanwhile.
+fn may_start_small(record: &Record, verdict: &Verdict, rules: Rules<'_>) -> bool {
+    let is_moved = matches!(record.saved, Some(SavedState::Machine(_)));
+    is_moved && !verdict.membership.policy(rules.configuration).start_small
+}
+
+fn ended(record: &Record, may_start_small: bool) -> Option<Problem> {
     let reference = &record.reference;
     Some(match &record.phase {
         Phase::Stuck { transition, reason, .. } => Problem::new(
@@ -130,7 +140,13 @@ fn ended(record: &Record) -> Option<Problem> {
                     problem,
                     format!(
                         "it is asked for again every 15 minutes, and at once by `offhours start \
-                         {reference}`"
+                         {reference}`{}",
+                        if may_start_small {
+                            "; if there is no room for its own plan, `start_small = true` in its \
+                             schedule starts it on the small one"
+                        } else {
+                            ""
+                        }
                     ),
                 ),
             }
@@ -144,6 +160,13 @@ fn unresolved(record: &Record) -> Option<Problem> {
     let problem = record.hibernation_problem()?;
     let reference = &record.reference;
     let of = of_label(&reference.id);
+    let ours = match reference.kind() {
+        ResourceKind::Droplet => {
+            let tag = of.replace('.', "-");
+            format!("machines tagged {OF_LABEL}:{tag} and snapshots named offhours.{of}…")
+        }
+        _ => format!("machines and snapshots labelled {OF_LABEL}={of}"),
+    };
     let hibernation = record.hibernation.as_deref();
     let is_refused = hibernation
         .is_some_and(|hibernation| !record.is_hibernated() && !hibernation.refused.is_empty());
@@ -157,9 +180,8 @@ fn unresolved(record: &Record) -> Option<Problem> {
             )
         } else {
             format!(
-                "look at the provider for machines and snapshots labelled {OF_LABEL}={of}, and \
-                 whether the account's token is of their project; restore a newer backup of the \
-                 record if it came from one. `offhours forget {reference} --anyway` gives it up, and \
+                "look at the provider for {ours}, and whether the account's token is of their project; \
+                 restore a newer backup of the record if it came from one. `offhours forget {reference} --anyway` gives it up, and \
                  `offhours rebuild` makes a new one of what the provider shows"
             )
         },
@@ -246,9 +268,9 @@ fn unlike_saved(record: &Record) -> Option<Problem> {
 /// In conflict, or tagged with a schedule that does not exist.
 fn attached(record: &Record, verdict: &Verdict, in_force: &InForce) -> Option<Problem> {
     match &verdict.membership {
-        Membership::Excluded(exclusion @ Exclusion::TwoSchedules { via, .. }) => {
-            Some(Problem::new(exclusion.to_string(), format!("leave one schedule by {via}")))
-        }
+        Membership::Excluded(exclusion @ Exclusion::TwoSchedules { via, .. }) => Some(
+            Problem::new(exclusion.to_string(), format!("let only one schedule have it by {via}")),
+        ),
         Membership::Excluded(exclusion @ Exclusion::TwoAccounts(other)) => Some(Problem::new(
             exclusion.to_string(),
             if other.account == record.reference.account {

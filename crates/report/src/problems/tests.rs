@@ -7,8 +7,8 @@ use domain::{
     hibernation::Attachment,
     membership::Subject,
     record::UntilTag,
-    record::{Handled, Permit, Writer},
-    resource::Power,
+    record::{Handled, Permit, Request, Writer},
+    resource::{MachineSize, Power},
     schedule::Desired,
 };
 use jiff::SignedDuration;
@@ -100,7 +100,7 @@ fn held_and_orphaned_records_name_the_command_that_helps() {
 fn conflicts_of_either_kind_are_problems() {
     let twice = machine("do-main/droplet/2", "twice", &["offhours:a", "offhours:b"]);
     let what = "conflict: a and b both name it by tag";
-    check(&twice, true, what, "leave one schedule by tag");
+    check(&twice, true, what, "let only one schedule have it by tag");
     let duplicate_of = |text: &str| Some(text.parse().unwrap());
     let doubled = Record { duplicate_of: duplicate_of("do-two/droplet/1"), ..web() };
     let what = "conflict: also reached as do-two/droplet/1";
@@ -144,6 +144,25 @@ fn what_is_overdue_is_one_problem_with_all_that_is_known_of_it() {
     let phase = Phase::InFlight { transition };
     let starting = Record { phase, handled: Some(handled), ..web() };
     assert!(found(&starting)[0].what.starts_with("overdue"));
+}
+
+#[test]
+fn a_start_that_is_refused_again_and_again_is_one_problem_with_the_small_plan_as_a_way_out() {
+    let since = before(120);
+    let mut record = web();
+    record.phase = Phase::InFlight { transition: transition(Direction::Start, since) };
+    record.observed.as_mut().unwrap().power = Power::Stopped;
+    record.saved =
+        Some(SavedState::Machine(MachineSize { plan: "c-4".to_owned(), ..MachineSize::default() }));
+    record.request = Some(Request {
+        direction: Direction::Start,
+        problem: Some("no room".to_owned().into()),
+        ..request(since, Ask::Failed { retry_at: now() })
+    });
+    check(&record, true, "no room", "`start_small = true` in its schedule");
+    let small = format!("{OFFICE}start_small = true\n");
+    let found = found_at(&record, &small, now());
+    assert!(!found[0].remedy.contains("start_small"), "{found:?}");
 }
 
 #[test]
