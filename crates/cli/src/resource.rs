@@ -57,15 +57,15 @@ impl Row for ResourceView {
 const WIDE: &[Column<ResourceView>] = &[
     Column::Fixed("Resource", |view, _| Cell::new(&view.resource)),
     Column::Fixed("Name", |view, _| Cell::new(&view.name)),
-    Column::Fixed("Size", |view, _| Cell::any(view.size.as_ref())),
-    Column::Fixed("Region", |view, _| Cell::new(&view.region)),
+    Column::Wide("Size", |view, _| Cell::any(view.size.as_ref())),
+    Column::Wide("Region", |view, _| Cell::new(&view.region)),
     Column::Fixed("Schedule", |view, _| Cell::any(view.schedule.as_ref())),
-    Column::Fixed("Because", |view, _| Cell::new(&view.because)),
-    Column::Fixed("Desired", |view, _| Cell::desired(view.desired)),
+    Column::Wide("Because", |view, _| Cell::new(&view.because)),
+    Column::Wide("Desired", |view, _| Cell::desired(view.desired)),
     Column::Fixed("State", marked),
     Column::Fixed("Next", next),
-    Column::Fixed("Saved", |view, _| Cell::any(view.owed())),
-    Column::Fixed("Tags", |view, _| Cell::new(joined(&view.tags, " "))),
+    Column::Wide("Saved", |view, _| Cell::any(view.owed())),
+    Column::Wide("Tags", |view, _| Cell::new(joined(&view.tags, " "))),
     Column::Text("Remark", |view, screen| {
         let is_said = view.schedule.is_none() && view.needs_person().is_none();
         if is_said { Cell::default() } else { Cell::any(said(view, screen)) }

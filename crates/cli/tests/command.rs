@@ -442,12 +442,14 @@ fn a_store_that_cannot_be_opened_says_what_it_is_and_what_to_do() {
         (
             "nosuch.db",
             2,
-            "error: there is no store at nosuch.db: `offhours apply --data nosuch.db` makes one",
+            "error: there is no store at nosuch.db: `offhours apply --data nosuch.db` makes a new one, and \
+             `offhours restore --data nosuch.db` one from a backup",
         ),
         (
             "empty.db",
             2,
-            "error: there is no store at empty.db: `offhours apply --data empty.db` makes one",
+            "error: there is no store at empty.db: `offhours apply --data empty.db` makes a new one, and \
+             `offhours restore --data empty.db` one from a backup",
         ),
         ("nosuch/store.db", 2, "error: there is no folder nosuch"),
         (".", 2, "error: . is a folder: name the file of a store"),

@@ -62,7 +62,8 @@ impl DataFile {
                     Ok(writable)
                 }
                 Purpose::Read | Purpose::ReadAtOnce | Purpose::Change => Err(Unusable(format!(
-                    "there is no store at {}: `offhours apply --data {0}` makes one",
+                    "there is no store at {}: `offhours apply --data {0}` makes a new one, and \
+                     `offhours restore --data {0}` one from a backup",
                     path.display()
                 ))
                 .into()),

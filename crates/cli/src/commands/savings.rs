@@ -85,6 +85,8 @@ pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Resu
     match context.format {
         Format::Json => output::print_json(&report)?,
         Format::Csv => screen.rows(&report.resources, "")?,
+        // Nothing is known of what could not be read.
+        Format::Table if report.resources.is_empty() && !failures.is_empty() => {}
         Format::Table => output::print(&picture::draw(&report, args, &screen))?,
     }
     failures.iter().for_each(Failure::print);

@@ -29,10 +29,11 @@ pub(crate) fn here(
         let found = format!("{runs} on this store: the last inventory was taken {}", ago(at, now));
         return Finding::ok(Check::Functions, found);
     }
-    let last = last.map_or_else(|| "never".to_owned(), |at| ago(at, now));
+    let last = last.map(|at| format!("the last inventory was tried {}", ago(at, now)));
+    let last = last.unwrap_or_else(|| "no inventory was ever taken".to_owned());
     Finding::problem(
         Check::Functions,
-        format!("no service runs on this store: the last inventory was tried {last}"),
+        format!("no service runs on this store: {last}"),
         format!(
             "`offhours serve --data {}` must run: commands look and act once, and no edge is handled \
              without it",

@@ -36,8 +36,8 @@ fn heading(report: &Report, args: &Args) -> String {
         }
         (None, Some(hours)) => {
             let off = report.resources.iter().find_map(|row| row.off_hours);
-            let off = off.map_or_else(String::new, |off| format!(" for {off:.1} h"));
-            format!("everything running {hours} UTC, and off{off}")
+            let off = off.map_or_else(String::new, |off| format!(", and off for {off:.1} h"));
+            format!("everything running {hours} UTC{off}")
         }
         (None, None) => "at no hours".to_owned(),
     };
