@@ -496,9 +496,11 @@ fn a_bus_that_refuses_events_harms_nothing_but_the_events() {
         // Immediately, and as counted by the inventories of the two accounts.
         assert_eq!(line["Conflicts"], json!([1, 1, 0]));
         assert_eq!(line["TokensRefused"], json!([0, 0]));
-        let [entry] = &bridge.entries()[..] else {
+        // What was refused for a moment is sent once more.
+        let [entry, again] = &bridge.entries()[..] else {
             panic!("{:#?}", bridge.entries());
         };
+        assert_eq!(entry, again);
         let detail: Value = serde_json::from_str(entry["Detail"].as_str().unwrap()).unwrap();
         schemas()["Resource In Conflict"].validate(&detail).unwrap();
     });
