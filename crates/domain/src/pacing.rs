@@ -330,12 +330,12 @@ impl SightRequests {
     pub const FOLLOWING: Self = Self { around: 8, each: 6 };
 
     /// Returns the requests for acting. Before a deletion, whatever could keep a machine from being
-    /// recreated is read as well. Where a look shows that the machine was just switched off, that is
+    /// recreated is read as well, and before an address is assigned, who has it. Where a look shows that the machine was just switched off, that is
     /// read with the machine once more.
     #[must_use]
     pub const fn acting(direction: Direction) -> Self {
         match direction {
-            Direction::Start => Self { around: 10, each: 7 },
+            Direction::Start => Self { around: 10, each: 8 },
             Direction::Stop => Self { around: 16, each: 13 },
         }
     }

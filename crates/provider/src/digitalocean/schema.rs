@@ -84,7 +84,9 @@ pub(super) struct ItemResponse<T> {
         alias = "snapshot",
         alias = "image",
         alias = "action",
-        alias = "policy"
+        alias = "policy",
+        alias = "reserved_ip",
+        alias = "reserved_ipv6"
     )]
     pub(super) item: T,
 }

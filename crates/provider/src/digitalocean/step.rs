@@ -135,6 +135,12 @@ fn pool_update<'a>(
     })
 }
 
+/// Returns the path of a reserved address.
+pub(super) fn reserved(ip: &str) -> String {
+    let all = if ip.contains(':') { "reserved_ipv6" } else { "reserved_ips" };
+    format!("/v2/{all}/{ip}")
+}
+
 fn attach(id: &ResourceId, what: &Attachment) -> Result<Request, ProviderError> {
     let number = droplet_id(id)?;
     let droplets = json!({"droplet_ids": [number]});
@@ -144,9 +150,8 @@ fn attach(id: &ResourceId, what: &Attachment) -> Result<Request, ProviderError> 
             (format!("/v2/load_balancers/{}/droplets", one.id), droplets)
         }
         Attachment::FloatingIp(ip) => {
-            let all = if ip.contains(':') { "/v2/reserved_ipv6" } else { "/v2/reserved_ips" };
             let body = json!({"type": "assign", "droplet_id": number});
-            (format!("{all}/{ip}/actions"), body)
+            (format!("{}/actions", reserved(ip)), body)
         }
         Attachment::Volume(volume) => (
             format!("/v2/volumes/{volume}/actions"),

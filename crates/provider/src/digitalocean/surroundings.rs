@@ -16,7 +16,7 @@ use crate::{
 #[derive(Deserialize)]
 pub(super) struct ReservedIp {
     ip: String,
-    droplet: Option<Numbered>,
+    pub(super) droplet: Option<Numbered>,
 }
 
 impl From<ReservedIp> for Thing {

@@ -18,7 +18,7 @@ use super::{
     do_error,
     script::{Answer, Script, answer, ok},
 };
-use crate::{Accepted, HibernationLookup, Lists};
+use crate::{Accepted, ChangeError, HibernationLookup, Lists};
 
 const MARK: &str = "k3v9q0z1m4x7c2b8";
 
@@ -449,7 +449,6 @@ async fn a_droplet_is_made_again_as_it_was() {
 #[tokio::test]
 async fn each_thing_is_given_back_by_a_request_of_its_own_kind() {
     let droplets = json!({"droplet_ids": [42]});
-    let assign = json!({"droplet_id": 42, "type": "assign"});
     let policy = BackupPolicy { plan: "daily".to_owned(), weekday: None, hour: None };
     let balancer = Balanced { id: "b1".to_owned(), privately: false };
     for (what, path, body, shown) in [
@@ -464,18 +463,6 @@ async fn each_thing_is_given_back_by_a_request_of_its_own_kind() {
             "/v2/load_balancers/b1/droplets",
             droplets,
             " droplet_ids=42",
-        ),
-        (
-            Attachment::FloatingIp("203.0.113.4".to_owned()),
-            "/v2/reserved_ips/203.0.113.4/actions",
-            assign.clone(),
-            " assign droplet_id=42",
-        ),
-        (
-            Attachment::FloatingIp("2001:db8::4".to_owned()),
-            "/v2/reserved_ipv6/2001:db8::4/actions",
-            assign,
-            " assign droplet_id=42",
         ),
         (
             Attachment::Volume(VOLUME.to_owned()),
@@ -500,6 +487,34 @@ async fn each_thing_is_given_back_by_a_request_of_its_own_kind() {
         let (printed, accepted) = sent(request, answer(204, ""), Step::Attach(what)).await;
         assert_eq!(printed, format!("POST {path}{shown}"));
         assert_eq!(accepted, Accepted::default());
+    }
+}
+
+#[tokio::test]
+async fn a_reserved_address_is_assigned_unless_another_droplet_has_it_by_now() {
+    let assign = json!({"droplet_id": 42, "type": "assign"});
+    for (ip, path, word) in [
+        ("203.0.113.4", "/v2/reserved_ips/203.0.113.4", "reserved_ip"),
+        ("2001:db8::4", "/v2/reserved_ipv6/2001:db8::4", "reserved_ipv6"),
+    ] {
+        let step = Step::Attach(Attachment::FloatingIp(ip.to_owned()));
+        let shows = |droplet: Value| {
+            (format!("GET {path}"), ok(json!({word: {"ip": ip, "droplet": droplet}})))
+        };
+        for free in [json!(null), json!({"id": 42})] {
+            let action = with_body(&format!("POST {path}/actions"), &assign);
+            let cloud = Script::play([shows(free), (action, answer(204, ""))]).await;
+            let client = cloud.digitalocean();
+            assert_eq!(client.send(&seen(id(42)), &step).await.unwrap(), Accepted::default());
+            let shown = client.shown(&seen(id(42)), &step);
+            assert_eq!(shown, format!("POST {path}/actions assign droplet_id=42"));
+            cloud.finish();
+        }
+        let cloud = Script::play([shows(json!({"id": 7}))]).await;
+        let sent = cloud.digitalocean().send(&seen(id(42)), &step).await;
+        let Err(ChangeError::Refused(refusal)) = sent else { panic!("{sent:?}") };
+        assert_eq!(refusal.message, format!("Droplet 7 has the address {ip} by now"));
+        cloud.finish();
     }
 }
 
