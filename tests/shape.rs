@@ -237,9 +237,13 @@ fn modules() -> BTreeMap<String, BTreeMap<String, BTreeSet<String>>> {
     for ((krate, file), code) in &files {
         let statements = code.split(';').filter(|_| file == Path::new("lib.rs"));
         for statement in statements {
-            let mut path = words(statement).skip_while(|word| *word != "use").skip(1);
-            if let Some(from) = path.next() {
-                exported.extend(path.map(|name| ((krate.as_str(), name), from)));
+            let path = words(statement).skip_while(|word| *word != "use").skip(1);
+            let path: Vec<_> = path.collect();
+            if let Some((from, names)) = path.split_first() {
+                // What has another name here is not taken from the root by its own.
+                let own = |place: &usize| names.get(place + 1) != Some(&"as");
+                let names = (0..names.len()).filter(own).map(|place| names[place]);
+                exported.extend(names.map(|name| ((krate.as_str(), name), *from)));
             }
         }
     }
