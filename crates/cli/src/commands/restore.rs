@@ -12,9 +12,10 @@ use crate::{Exit, connection::all_records, context::Context, output};
 /// Make a store from a backup.
 ///
 /// Only a store in which no configuration is in force, and no record that the backup lacks, is
-/// restored to, so that nothing is overwritten. Until all of the file is written nothing is in force, and the same command may be repeated. What
-/// has changed at the providers since the backup is found by the next inventories: what they cannot
-/// settle by themselves is shown by `offhours status`, and nothing is deleted for it.
+/// restored to, so that nothing is overwritten. Until all of the file is written nothing is in force,
+/// and the same command may be repeated. What has changed at the providers since the backup is found
+/// by the next inventories: what they cannot settle by themselves is shown by `offhours status`, and
+/// nothing is deleted for it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

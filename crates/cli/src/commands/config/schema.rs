@@ -27,7 +27,7 @@ use crate::{
 #[command(after_help = "\
 Examples:
   offhours config schema > offhours.schema.json
-  offhours config schema preview | jq .properties")]
+  offhours config schema preview | jq .items")]
 pub(crate) struct Args {
     /// What to describe: the configuration, or what a command prints with `-o json`. `local` and
     /// `outcome` (`stop` and `start`) describe each line.
