@@ -169,11 +169,11 @@ async fn a_stop_is_announced_to_a_target_once_and_called_off() {
     assert_eq!((&data["schedule"], &data["count"]), (&"office".into(), &1.into()));
     assert_eq!(data["resources"][0]["name"], "web");
     let text = data["text"].as_str().unwrap();
-    assert!(text.contains("`offhours override running --schedule office --for 2h`"), "{text}");
+    assert!(text.contains("`offhours override running --schedule office --for 3h`"), "{text}");
     assert_eq!(sent().await, [], "another process has announced it");
 
-    // As the text says, but for longer than until the stop.
-    let command = ["override", "running", "--schedule", "office", "--for", "6h"];
+    // As the text says.
+    let command = ["override", "running", "--schedule", "office", "--for", "3h"];
     done(&world, &command).await;
     let last = sent().await;
     let [(_, event)] = &last[..] else { panic!("{last:?}") };
