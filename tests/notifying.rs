@@ -172,8 +172,8 @@ async fn a_stop_is_announced_to_a_target_once_and_called_off() {
     assert!(text.contains("`offhours override running --schedule office --for 3h`"), "{text}");
     assert_eq!(sent().await, [], "another process has announced it");
 
-    // As the text says.
-    let command = ["override", "running", "--schedule", "office", "--for", "3h"];
+    // As the text says, but for longer than the notice: its end would be announced as well.
+    let command = ["override", "running", "--schedule", "office", "--for", "6h"];
     done(&world, &command).await;
     let last = sent().await;
     let [(_, event)] = &last[..] else { panic!("{last:?}") };

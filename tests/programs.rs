@@ -275,11 +275,11 @@ impl Running {
         printed
     }
 
-    /// Waits for it to end by itself with a usage error, and returns its output.
+    /// Waits for it to end by itself in failure, and returns its output.
     pub(crate) async fn refused(mut self) -> String {
         let status = self.child.wait().await.unwrap();
         let printed = printed(&self.log);
-        assert_eq!(status.code(), Some(2), "{printed}");
+        assert_eq!(status.code(), Some(1), "{printed}");
         printed
     }
 
