@@ -409,12 +409,7 @@ pub(crate) fn readable<T>(found: ReadItems<T>) -> T {
     found.read
 }
 
-/// Returns all records, including those of accounts that are no longer configured. What a newer
-/// program wrote is left out and reported.
+/// Returns all records. What a newer program wrote is left out and reported.
 pub(crate) async fn all_records(store: &Store) -> anyhow::Result<Vec<Record>> {
-    let mut records = Vec::new();
-    for account in store.accounts().await.context("cannot read the store")? {
-        records.extend(readable(store.records_of(&account).await?));
-    }
-    Ok(records)
+    Ok(readable(store.all_records().await.context("cannot read the store")?))
 }

@@ -29,12 +29,9 @@ pub async fn show<R>(
     let mut unreadable = accounts.unreadable.len() + prices.unreadable.len();
     let accounts = accounts.read;
     let prices = prices.read.into_iter().map(|(account, prices)| (account, prices.list)).collect();
-    let mut records = Vec::new();
-    for account in store.accounts().await? {
-        let found = store.records_of(&account).await?;
-        unreadable += found.unreadable.len();
-        records.extend(found.read);
-    }
+    let records = store.all_records().await?;
+    unreadable += records.unreadable.len();
+    let mut records = records.read;
     let configuration = &in_force.configuration;
     let tag = configuration.settings.owner_tag.as_deref().unwrap_or_default();
     records.retain(|one| owner.is_none() || one.tag_value(tag) == owner);

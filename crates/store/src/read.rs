@@ -295,6 +295,11 @@ impl Reader {
         Ok(self.records_of_all(configuration.accounts.keys()).await?.read)
     }
 
+    /// Reads all records, including those of accounts that are no longer configured.
+    pub async fn all_records(&self) -> Result<ReadItems<Vec<Record>>, StoreError> {
+        self.records_of_all(&self.accounts().await?).await
+    }
+
     /// Reads the records of several accounts.
     pub async fn records_of_all(
         &self,

@@ -31,21 +31,15 @@ impl StoreContents {
         let present = store.head_and_overrides().await?;
         let head = present.head.clone();
         let in_force = present.with_configuration(store.configuration_of(&head).await?);
-        let states = store.account_states().await?;
-        let mut contents = Self {
+        let (states, records) = (store.account_states().await?, store.all_records().await?);
+        Ok(Self {
             applied_instead: store.applied_instead(head.generation).await?,
             head,
             in_force,
             states: states.read,
-            records: Vec::new(),
-            unreadable: states.unreadable,
-        };
-        for account in store.accounts().await? {
-            let found = store.records_of(&account).await?;
-            contents.records.extend(found.read);
-            contents.unreadable.extend(found.unreadable);
-        }
-        Ok(contents)
+            records: records.read,
+            unreadable: states.unreadable.into_iter().chain(records.unreadable).collect(),
+        })
     }
 
     /// Whether an account has ever been listed; until then, what it contains is unknown.
