@@ -39,8 +39,13 @@ impl Open {
         Self { terminal, origin: origin.to_owned(), printed, page, browser, _ui: ui }
     }
 
-    fn button(&self, deed: &str, until: &str) -> String {
-        format!("{}act?deed={deed}&resource={WEB}&until={until}", self.page)
+    /// The address to which a button leads, whose command has `+` for blanks.
+    fn button(&self, command: &str) -> String {
+        format!("{}act?command={command}", self.page)
+    }
+
+    fn keep_running(&self) -> String {
+        self.button(&format!("override+running+{WEB}+--for+2h"))
     }
 
     async fn get(&self, address: &str) -> Response {
@@ -64,7 +69,7 @@ fn leads_to(response: &Response) -> &str {
 #[tokio::test]
 async fn a_button_shows_its_command_and_runs_it_once_agreed() {
     let open = Open::new().await;
-    let button = open.button("keep-running", "2h");
+    let button = open.keep_running();
     let question = open.get(&button).await.text().await.unwrap();
     let command = format!("offhours override running {WEB} --for 2h");
     assert!(question.contains(&command), "{question}");
@@ -77,14 +82,14 @@ async fn a_button_shows_its_command_and_runs_it_once_agreed() {
     let page = open.get(&open.page).await.text().await.unwrap();
     assert!(page.contains("override until"), "{page}");
 
-    open.post(&open.button("clear", ""), &open.origin).await;
+    open.post(&open.button(&format!("override+clear+{WEB}")), &open.origin).await;
     assert!(!open.overrides().await.contains(WEB));
 }
 
 #[tokio::test]
 async fn the_printed_address_opens_once_and_nothing_else_does() {
     let open = Open::new().await;
-    let button = open.button("keep-running", "2h");
+    let button = open.keep_running();
     let elsewhere = button.replace(&open.page, &format!("{}/", open.printed));
     for refused in [
         open.get(&open.printed).await,
@@ -108,7 +113,8 @@ async fn the_printed_address_opens_once_and_nothing_else_does() {
 #[tokio::test]
 async fn a_bad_end_is_an_error_that_says_so() {
     let open = Open::new().await;
-    let answer = open.get(&open.button("keep-stopped", "soonish")).await;
+    let button = open.button(&format!("override+stopped+{WEB}&until=soonish"));
+    let answer = open.get(&button).await;
     assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY);
     let text = answer.text().await.unwrap();
     assert!(text.contains("soonish"), "{text}");
@@ -124,20 +130,20 @@ fn attributes<'a>(html: &'a str, before: &str) -> Vec<&'a str> {
 async fn each_button_of_the_page_leads_to_a_question() {
     let open = Open::new().await;
     let page = open.get(&open.page).await.text().await.unwrap();
-    let deeds = attributes(&page, "name=\"deed\" value=\"");
-    let resources = attributes(&page, "name=\"resource\" value=\"");
-    let schedules = attributes(&page, "name=\"schedule\" value=\"");
-    assert!(resources.contains(&WEB) && schedules.contains(&"office"), "{page}");
-    let targets = [format!("resource={WEB}"), "schedule=office".to_owned()];
-    for (deed, target) in deeds.iter().flat_map(|deed| targets.iter().map(move |of| (deed, of))) {
-        let button = format!("{}act?deed={deed}&{target}&until=next-edge", open.page);
+    let commands = attributes(&page, "name=\"command\" value=\"");
+    for command in &commands {
+        let until = if command.contains("stopped") { "&until=next-edge" } else { "" };
+        let button = open.button(&(command.replace(' ', "+") + until));
         let question = open.get(&button).await;
         assert_eq!(question.status(), StatusCode::OK, "{button}");
         let question = question.text().await.unwrap();
         assert!(question.contains("<form method=\"post\">"), "{question}");
     }
-    for deed in ["keep-running", "keep-stopped", "start"] {
-        assert!(deeds.contains(&deed), "{deeds:?}");
+    for target in [WEB, "--schedule=office"] {
+        for command in ["override running T --for 2h", "override stopped T", "start T --no-wait"] {
+            let command = command.replace('T', target);
+            assert!(commands.contains(&command.as_str()), "{commands:?}");
+        }
     }
     let report = open.terminal.run(&["report"]).await.stdout;
     assert!(!report.contains("<form"), "only a live page has buttons");

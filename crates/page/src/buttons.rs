@@ -18,40 +18,35 @@ const UNTIL: &str = "next-edge";
 
 pub(crate) fn of_schedule(facts: &Facts<'_>, schedule: &ScheduleName) -> Markup {
     let target = OverrideTarget::Schedule(schedule.clone());
-    forms(facts, &target, "schedule", schedule.as_str(), UNTIL)
+    forms(facts, &target, &format!("--schedule={schedule}"), UNTIL)
 }
 
 pub(crate) fn of_machine(facts: &Facts<'_>, machine: &Machine<'_>) -> Markup {
     let view = &machine.view;
     let target = OverrideTarget::Resource(view.resource.clone());
     let until = if view.schedule.is_some() { UNTIL } else { "2h" };
-    forms(facts, &target, "resource", &view.resource.to_string(), until)
+    forms(facts, &target, &view.resource.to_string(), until)
 }
 
-fn forms(
-    facts: &Facts<'_>,
-    target: &OverrideTarget,
-    kind: &str,
-    name: &str,
-    until: &str,
-) -> Markup {
+/// The forms for a target, which is `typed` like this in a command.
+fn forms(facts: &Facts<'_>, target: &OverrideTarget, typed: &str, until: &str) -> Markup {
     let Input { in_force, now, .. } = facts.input;
     let is_overridden = in_force.overrides.get(target).is_some_and(|one| now < one.ends_at);
-    let form = |content: Markup| {
-        html! {
-            form action="act" { input type="hidden" name=(kind) value=(name); (content) }
-        }
+    let button = |command: String, what: &str| {
+        html! { button name="command" value=(command) { (what) } }
     };
     html! {
-        (form(html! {
-            button name="deed" value="keep-running" { "Keep running for 2 h" }
-            button name="deed" value="start" { "Start" }
-            @if is_overridden { button name="deed" value="clear" { "End the override" } }
-        }))
-        (form(html! {
-            button name="deed" value="keep-stopped" { "Stop" }
+        form action="act" {
+            (button(format!("override running {typed} --for 2h"), "Keep running for 2 h"))
+            (button(format!("start {typed} --no-wait"), "Start"))
+            @if is_overridden {
+                (button(format!("override clear {typed}"), "End the override"))
+            }
+        }
+        form action="act" {
+            (button(format!("override stopped {typed}"), "Stop"))
             label { "until " input name="until" value=(until) required; }
-        }))
+        }
     }
 }
 

@@ -12,7 +12,6 @@ use axum::{
     routing::get,
 };
 use clap::{Parser, Subcommand};
-use domain::{ResourceRef, ScheduleName};
 use environment::in_words;
 use serde::Deserialize;
 use tokio::sync::{mpsc, oneshot};
@@ -105,43 +104,19 @@ async fn run_command(words: &[String], context: &Context) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// What a button does.
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Deed {
-    KeepRunning,
-    KeepStopped,
-    Start,
-    Clear,
-}
-
 /// A pressed button.
 #[derive(Deserialize)]
 struct Pressed {
-    deed: Deed,
-    resource: Option<ResourceRef>,
-    schedule: Option<ScheduleName>,
+    /// The command that it stands for, without `offhours`.
+    command: String,
     /// The end of a stop, as it is typed after `--until`.
     until: Option<String>,
 }
 
 impl Pressed {
-    fn words(self) -> Result<Vec<String>, UsageError> {
-        let target = match (self.resource, self.schedule) {
-            (Some(resource), None) => resource.to_string(),
-            (None, Some(schedule)) => format!("--schedule={schedule}"),
-            (None, None) | (Some(_), Some(_)) => {
-                bail_usage!("expected one resource or one schedule");
-            }
-        };
-        let until = format!("--until={}", self.until.unwrap_or_default());
-        let words = match self.deed {
-            Deed::KeepRunning => vec!["override", "running", &target, "--for", "2h"],
-            Deed::KeepStopped => vec!["override", "stopped", &target, &until],
-            Deed::Start => vec!["start", &target, "--no-wait"],
-            Deed::Clear => vec!["override", "clear", &target],
-        };
-        Ok(["offhours"].into_iter().chain(words).map(str::to_owned).collect())
+    fn words(self) -> Vec<String> {
+        let words = ["offhours"].into_iter().chain(self.command.split(' ')).map(str::to_owned);
+        words.chain(self.until.map(|until| format!("--until={until}"))).collect()
     }
 }
 
@@ -171,19 +146,15 @@ async fn show(State(jobs): State<Jobs>) -> Response {
 
 /// Shows the command of a button, and changes nothing.
 async fn ask(Query(pressed): Query<Pressed>) -> Response {
-    let words = pressed.words().and_then(|words| parsed(&words).map(|_| words));
-    match words {
-        Ok(words) => Html(page::question(&typed(&words))).into_response(),
+    let words = pressed.words();
+    match parsed(&words) {
+        Ok(_) => Html(page::question(&typed(&words))).into_response(),
         Err(error) => failed(&error.into()),
     }
 }
 
 async fn act(State(jobs): State<Jobs>, Query(pressed): Query<Pressed>) -> Response {
-    let result = match pressed.words() {
-        Ok(words) => done(&jobs, |result| Job::Run(words, result)).await,
-        Err(error) => Err(error.into()),
-    };
-    match result {
+    match done(&jobs, |result| Job::Run(pressed.words(), result)).await {
         Ok(()) => Redirect::to("./").into_response(),
         Err(error) => failed(&error),
     }
