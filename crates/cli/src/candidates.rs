@@ -78,7 +78,8 @@ fn candidates(names: fn(&Names) -> BTreeSet<String>) -> ArgValueCandidates {
 }
 
 async fn stored() -> anyhow::Result<Names> {
-    let Session { store, now, .. } = Connection::at(data()).open().await?;
+    let connection = Connection { data: data(), ..Connection::default() };
+    let Session { store, now, .. } = connection.open().await?;
     Names::read(&store, now).await
 }
 

@@ -34,7 +34,7 @@ use tokio::sync::mpsc;
 use crate::{exit::UsageError, output};
 
 /// Where the store is.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Where the service is")]
 pub(crate) struct Connection {
     /// File of a local store, as given to `offhours serve --data`. Without it, the store is at AWS,
@@ -43,10 +43,10 @@ pub(crate) struct Connection {
     pub data: Option<PathBuf>,
     /// Profile of the AWS tools' configuration.
     #[arg(long, value_name = "NAME", global = true)]
-    profile: Option<String>,
+    pub profile: Option<String>,
     /// AWS region of the stack.
     #[arg(long, value_name = "NAME", global = true)]
-    region: Option<String>,
+    pub region: Option<String>,
     /// Address of a cloud-simulator that stands in for the clouds, and whose clock gives the time.
     #[arg(
         long,
@@ -150,19 +150,12 @@ impl Functions {
 
     /// The functions at AWS. `None` if they run in this process.
     pub(crate) fn lambda(&self) -> Option<&LambdaFunctions> {
-        match self {
-            Self::Local { .. } => None,
-            Self::Lambda(lambda) => Some(lambda),
-        }
+        let Self::Lambda(lambda) = self else { return None };
+        Some(lambda)
     }
 }
 
 impl Connection {
-    /// A connection to a local store's file, or to AWS as configured by the environment.
-    pub(crate) fn at(data: Option<PathBuf>) -> Self {
-        Self { data, profile: None, region: None, simulate: None }
-    }
-
     /// Refuses options that contradict each other, wherever they were given.
     fn check(&self) -> Result<(), UsageError> {
         let at_aws = self.profile.is_some() || self.region.is_some();
@@ -306,10 +299,7 @@ impl Session {
     }
 
     pub(crate) fn is_simulated(&self) -> bool {
-        match &self.place {
-            Place::Local(opened) => opened.is_simulated(),
-            Place::Aws { .. } => false,
-        }
+        matches!(&self.place, Place::Local(opened) if opened.is_simulated())
     }
 
     /// Returns the functions, in this process or at AWS.
@@ -327,21 +317,15 @@ impl Session {
 
     /// Finds the bucket of published calendars. `None` for a local store, which has none.
     pub(crate) async fn bucket(&self) -> Option<Result<Bucket, InvokeError>> {
-        match &self.place {
-            Place::Local(_) => None,
-            Place::Aws { config, prefix } => {
-                let host = LambdaFunctions::of_stack(config, prefix).bucket().await;
-                Some(host.map(|host| Bucket::connect(config, &host)))
-            }
-        }
+        let Place::Aws { config, prefix } = &self.place else { return None };
+        let host = LambdaFunctions::of_stack(config, prefix).bucket().await;
+        Some(host.map(|host| Bucket::connect(config, &host)))
     }
 
     /// Asks AWS who is subscribed to the stack's alerts. `None` for a local store, which mails none.
     pub(crate) async fn subscriptions(&self) -> Option<Result<Subscriptions, SubscriptionsError>> {
-        match &self.place {
-            Place::Local(_) => None,
-            Place::Aws { config, prefix } => Some(subscriptions(config, prefix).await),
-        }
+        let Place::Aws { config, prefix } = &self.place else { return None };
+        Some(subscriptions(config, prefix).await)
     }
 
     /// Establishes who gives the command: whom AWS says the credentials belong to, or the user of
@@ -350,13 +334,11 @@ impl Session {
     pub(crate) async fn person(&self) -> anyhow::Result<Person> {
         let shell = std::env::var("USER").ok();
         let person = match &self.place {
-            Place::Local(_) => match &shell {
-                Some(shell) if self.is_simulated() => Person::from(shell.as_str()),
-                _ => {
-                    let user = whoami::username().context("cannot say who you are")?;
-                    Person::from(user.as_str())
-                }
-            },
+            Place::Local(_) => {
+                let in_shell = shell.clone().filter(|_| self.is_simulated());
+                let user = in_shell.map_or_else(whoami::username, Ok);
+                Person::from(user.context("cannot say who you are")?.as_str())
+            }
             Place::Aws { config, .. } => {
                 let caller = identity::caller(config).await;
                 let refused = "nothing is changed by someone whose name is not known";
@@ -369,10 +351,8 @@ impl Session {
     /// Returns read-only clients for the accounts. `None` for a store at AWS, because only commands
     /// on a local store hold tokens.
     pub(crate) fn providers(&self) -> anyhow::Result<Option<Providers>> {
-        match &self.place {
-            Place::Local(opened) => Ok(Some(opened.providers()?)),
-            Place::Aws { .. } => Ok(None),
-        }
+        let Place::Local(opened) = &self.place else { return Ok(None) };
+        Ok(Some(opened.providers()?))
     }
 
     /// Reads the current time again, from the store's clock or the simulator's.
@@ -393,13 +373,11 @@ impl Session {
 
     /// Waits: in real time, or by advancing a simulator's clock.
     pub(crate) async fn wait(&self, duration: Duration) -> anyhow::Result<()> {
-        match &self.place {
-            Place::Local(opened) => opened.wait(duration).await,
-            Place::Aws { .. } => {
-                self.clock.sleep(duration).await;
-                Ok(())
-            }
+        if let Place::Local(opened) = &self.place {
+            return opened.wait(duration).await;
         }
+        self.clock.sleep(duration).await;
+        Ok(())
     }
 }
 
