@@ -120,11 +120,6 @@ async fn record(session: &Session, author: &Author, command: &Command) -> anyhow
     Ok(())
 }
 
-/// Reports whether nothing was done this time, for a reason that may end soon.
-fn is_postponed(event: &Event) -> bool {
-    matches!(event, Event::Postponed { token_refused: false, .. })
-}
-
 /// A command in progress: what is still pending, and what has been reported so far.
 struct PendingCommand<'a> {
     session: &'a Session,
@@ -152,17 +147,14 @@ impl PendingCommand<'_> {
         let Subject::Resource { resource, .. } = &outcome.subject else {
             return;
         };
+        // Nothing was done this time, for a reason that may end soon.
+        let is_postponed =
+            self.waits && matches!(outcome.event, Event::Postponed { token_refused: false, .. });
         match course {
-            Course::UnderWay => {
-                self.asked.insert(resource.clone());
-            }
-            Course::Ended | Course::NeedsPerson => {
-                self.asked.remove(resource);
-            }
+            Course::UnderWay => _ = self.asked.insert(resource.clone()),
+            Course::Ended | Course::NeedsPerson => _ = self.asked.remove(resource),
             // It is still due, and is tried again while this command waits.
-            Course::NotDone if self.waits && is_postponed(&outcome.event) => {
-                self.asked.insert(resource.clone());
-            }
+            Course::NotDone if is_postponed => _ = self.asked.insert(resource.clone()),
             Course::NotDone => self.failed = true,
             Course::Unrelated => {}
         }

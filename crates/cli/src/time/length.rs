@@ -34,11 +34,8 @@ impl FromStr for Length {
         let span: Span = text.trim().parse().map_err(|_| NotALength)?;
         // Months and years have no fixed length, so they are refused here.
         let length = span.to_duration(SpanRelativeTo::days_are_24_hours());
-        length
-            .ok()
-            .filter(|length| length.is_positive() && *length <= AT_MOST)
-            .map(Self)
-            .ok_or(NotALength)
+        let length = length.ok().filter(|length| length.is_positive() && *length <= AT_MOST);
+        length.map(Self).ok_or(NotALength)
     }
 }
 
