@@ -7,6 +7,7 @@ use std::{
 
 use anstyle::AnsiColor;
 use domain::{configuration::Configuration, text::one_line};
+use report::{count, joined};
 use schemars::JsonSchema;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
@@ -14,6 +15,7 @@ use similar::{ChangeTag, TextDiff};
 use crate::{
     configuration_file::{written, written::File},
     output::Style,
+    print::word,
 };
 
 /// What differs in one table of the file.
@@ -133,14 +135,13 @@ impl fmt::Display for TableChange {
         let table = format!("{kind} {name}");
         let table = table.trim_end();
         match change {
-            Change::Added => write!(f, "{table} added"),
-            Change::Removed => write!(f, "{table} removed"),
+            Change::Added | Change::Removed => write!(f, "{table} {}", word(change)),
             Change::Changed => {
                 let brief = |line: &String| {
                     let (mark, value) = line.split_at(1);
                     format!("{mark} {}", value.trim().trim_end_matches(','))
                 };
-                write!(f, "{table}: {}", lines.iter().map(brief).collect::<Vec<_>>().join(", "))
+                write!(f, "{table}: {}", joined(lines.iter().map(brief), ", "))
             }
         }
     }
@@ -152,6 +153,7 @@ const LINE_CHARACTERS: usize = 300;
 
 /// The changes as they are stored with an apply: a line for each table.
 pub(crate) fn stored(changes: &[TableChange]) -> Vec<String> {
+    let cut = |change: &TableChange| one_line(&change.to_string(), LINE_CHARACTERS).into_owned();
     let mut lines: Vec<_> = changes.iter().take(LINES).map(cut).collect();
     if let Some(more) = changes.len().checked_sub(LINES).filter(|more| *more > 0) {
         lines.push(format!("and {more} more"));
@@ -159,27 +161,18 @@ pub(crate) fn stored(changes: &[TableChange]) -> Vec<String> {
     lines
 }
 
-fn cut(change: &TableChange) -> String {
-    one_line(&change.to_string(), LINE_CHARACTERS).into_owned()
-}
-
 /// How many tables changed, in words: `1 schedule added, 2 accounts changed`.
 pub(crate) fn counted(changes: &[TableChange]) -> String {
-    let mut counts = BTreeMap::<(&str, &str), usize>::new();
+    let mut counts = BTreeMap::<_, usize>::new();
     for one in changes {
         let (what, _) = one.kind_and_name();
-        let how = match one.change {
-            Change::Added => "added",
-            Change::Changed => "changed",
-            Change::Removed => "removed",
-        };
-        *counts.entry((what, how)).or_default() += 1;
+        *counts.entry((what, word(&one.change))).or_default() += 1;
     }
     let words = counts.into_iter().map(|((what, how), number)| match what {
         "settings" => format!("{what} {how}"),
-        what => format!("{} {how}", report::count(number, what)),
+        what => format!("{} {how}", count(number, what)),
     });
-    words.collect::<Vec<_>>().join(", ")
+    joined(words, ", ")
 }
 
 #[cfg(test)]
