@@ -131,9 +131,8 @@ impl Store {
         };
         let activity = applying.activity(generation, repeats, now);
         self.move_head(&entry, replaces, &activity).await?;
-        self.follow_up(configuration, &accounts, &copied, now)
-            .await
-            .map_err(|source| ApplyError::NotYetDue { generation, source })?;
+        let followed = self.follow_up(configuration, &accounts, &copied, now).await;
+        followed.map_err(|source| ApplyError::NotYetDue { generation, source })?;
         Ok(generation)
     }
 

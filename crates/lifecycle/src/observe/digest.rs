@@ -42,10 +42,8 @@ pub(crate) async fn report_due(
     if young.is_empty() {
         return Ok(());
     }
-    let mut records = Vec::new();
-    for account in configuration.accounts.keys() {
-        records.extend(report.readable(context.store.records_of(account).await?));
-    }
+    let records = context.store.records_of_all(configuration.accounts.keys()).await?;
+    let records = report.readable(records);
     // Records first, configuration second.
     let in_force = context.store.in_force().await?;
     let followers = Followers::of(&records, &in_force.configuration);
