@@ -17,6 +17,7 @@ use domain::{
 };
 use environment::in_words;
 use jiff::Timestamp;
+use provider::Base;
 use report::money::{Candidate, Collector, Month, Report, TimesOff};
 
 use crate::{
@@ -30,7 +31,7 @@ use crate::{
 
 pub(super) use assumed::Hours;
 use assumed::accounts_of_variables;
-use fleet::{Clouds, Holdings, Trusted};
+use fleet::Holdings;
 
 /// Show what stopping could save in a month, by each method.
 ///
@@ -58,8 +59,10 @@ pub struct Args {
     /// `DIGITALOCEAN_TOKEN` and `HCLOUD_TOKEN`, and --hours for everything].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    #[command(flatten)]
-    trusted: Trusted,
+    /// Address, as an account's `url` names it, to which that account's token may be sent; may be
+    /// repeated. Otherwise tokens are sent to the providers' own addresses only.
+    #[arg(long = "trust", value_name = "URL", requires = "config")]
+    trusted: Vec<Base>,
     /// Hours in which resources that follow no schedule are taken to run, in UTC: weekdays and
     /// times [default without --config: "mon-fri 08:00-19:00"].
     #[arg(long, value_name = "HOURS")]
@@ -111,9 +114,8 @@ impl Survey {
         let configuration = configuration(args)?;
         let usual = args.config.is_none().then(Hours::default);
         let hours = args.hours.clone().or(usual);
-        let clouds =
-            Clouds::open(context.connection.simulate.as_deref(), &args.trusted, now).await?;
-        let now = clouds.now;
+        let simulator = context.connection.simulate.as_deref();
+        let (providers, now) = fleet::open(simulator, &args.trusted, now).await?;
         let (month, label) = match args.month {
             None => (Month::Average(now), None),
             Some(month) => {
@@ -121,10 +123,12 @@ impl Survey {
                 (Month::Calendar(month), Some(month.from.strftime("%Y-%m").to_string()))
             }
         };
-        let answers = fleet::ask(&clouds, &configuration).await;
-        let inputs = SavingsInputs::of(&configuration, hours.as_ref(), month);
-        let report = inputs.report(&answers.holdings, label);
-        Ok(Self { configuration, report, failures: answers.failures, now })
+        let answers = fleet::ask(&providers, &configuration).await.into_iter();
+        let mut failures = Vec::new();
+        let holdings = answers.filter_map(|one| one.map_err(|one| failures.push(one)).ok());
+        let holdings: Vec<_> = holdings.collect();
+        let report = SavingsInputs::of(&configuration, hours, month).report(&holdings, label);
+        Ok(Self { configuration, report, failures, now })
     }
 }
 
@@ -152,7 +156,7 @@ fn configuration(args: &Args) -> anyhow::Result<Configuration> {
 /// What decides how much of a month each resource is off, and what that saves.
 struct SavingsInputs<'a> {
     configuration: &'a Configuration,
-    hours: Option<&'a Hours>,
+    hours: Option<Hours>,
     month: Month,
     /// The times off under the assumed hours.
     assumed: Option<TimesOff>,
@@ -160,39 +164,33 @@ struct SavingsInputs<'a> {
 }
 
 impl<'a> SavingsInputs<'a> {
-    fn of(configuration: &'a Configuration, hours: Option<&'a Hours>, month: Month) -> Self {
+    fn of(configuration: &'a Configuration, hours: Option<Hours>, month: Month) -> Self {
         let schedules = configuration.schedules.iter();
         let off = schedules.map(|(name, rule)| (name, month.times_off(&rule.schedule)));
         Self {
             configuration,
-            hours,
             month,
-            assumed: hours.map(|hours| month.times_off(&hours.schedule)),
+            assumed: hours.as_ref().map(|hours| month.times_off(&hours.schedule)),
+            hours,
             times_off: off.collect(),
         }
     }
 
     fn report(&self, holdings: &[Holdings], label: Option<String>) -> Report {
-        let mut records: Vec<Record> = Vec::new();
-        for one in holdings {
-            let reference = |look: &Look| ResourceRef {
-                account: one.account.clone(),
-                id: look.resource.id.clone(),
-            };
-            let looks = one.looks.iter();
-            records.extend(looks.map(|look| {
-                let mut record = Record::first_seen(reference(look), &look.resource);
-                record.describe(&look.resource);
-                record
-            }));
-        }
+        let looks = holdings.iter().flat_map(|one| one.looks.iter().map(move |look| (one, look)));
+        let record = |(holdings, Look { resource, .. }): (&Holdings, &Look)| {
+            let (account, id) = (holdings.account.clone(), resource.id.clone());
+            let mut record = Record::first_seen(ResourceRef { account, id }, resource);
+            record.describe(resource);
+            record
+        };
+        let mut records: Vec<_> = looks.clone().map(record).collect();
         mark_doubles(&mut records);
         let mut collector = Collector::new(self.month);
-        let looks = holdings.iter().flat_map(|one| one.looks.iter().map(move |look| (one, look)));
         for (record, (holdings, look)) in records.iter().zip(looks) {
             self.add(&mut collector, record, holdings, look);
         }
-        collector.report(label, self.hours.map(ToString::to_string))
+        collector.report(label, self.hours.as_ref().map(ToString::to_string))
     }
 
     fn add(&self, collector: &mut Collector, record: &Record, holdings: &Holdings, look: &Look) {

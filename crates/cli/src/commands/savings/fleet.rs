@@ -15,6 +15,7 @@ use environment::{Clock, Tokens, in_words};
 use futures_util::future::join_all;
 use jiff::Timestamp;
 use lifecycle::{Access, Providers, ProvidersError};
+use local::clouds::Clouds;
 use provider::{Base, Client, DatabasePlans, EndpointError, ProviderError, Reading};
 
 use crate::{
@@ -22,42 +23,25 @@ use crate::{
     output, remedies,
 };
 
-/// The addresses of accounts' own that a person trusts with their tokens.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub(super) struct Trusted {
-    /// Address, as an account's `url` names it, to which that account's token may be sent; may be
-    /// repeated. Otherwise tokens are sent to the providers' own addresses only.
-    #[arg(long = "trust", value_name = "URL", requires = "config")]
-    addresses: Vec<Base>,
-}
-
-/// The clouds, and the current instant.
-pub(super) struct Clouds {
-    providers: Providers,
-    /// By this machine's clock, or the simulator's.
-    pub(super) now: Timestamp,
-}
-
-impl Clouds {
-    /// Opens the real clouds, or a simulator at an address. No configuration is in force here, so
-    /// tokens are sent to no address of an account's own but the trusted ones.
-    pub(super) async fn open(
-        simulator: Option<&str>,
-        trusted: &Trusted,
-        now: Timestamp,
-    ) -> anyhow::Result<Self> {
-        let (endpoints, now) = match simulator {
-            None => (Providers::endpoints_from_settings()?, now),
-            Some(url) => {
-                let (clouds, theirs) = local::clouds::Clouds::elsewhere(url).await?;
-                (clouds.endpoints()?, theirs.unwrap_or(now))
-            }
-        };
-        let transport = provider::http_client().context("cannot ask over HTTP")?;
-        let tokens = Tokens::from_variables();
-        let endpoints = endpoints.allowing(trusted.addresses.clone());
-        Ok(Self { providers: Providers::new(Access::Read, tokens, endpoints, transport), now })
-    }
+/// Opens the real clouds, or a simulator at an address, whose clock then says what is now. No
+/// configuration is in force here, so tokens are sent to no address of an account's own but the
+/// trusted ones.
+pub(super) async fn open(
+    simulator: Option<&str>,
+    trusted: &[Base],
+    now: Timestamp,
+) -> anyhow::Result<(Providers, Timestamp)> {
+    let (endpoints, now) = match simulator {
+        None => (Providers::endpoints_from_settings()?, now),
+        Some(url) => {
+            let (clouds, theirs) = Clouds::elsewhere(url).await?;
+            (clouds.endpoints()?, theirs.unwrap_or(now))
+        }
+    };
+    let transport = provider::http_client().context("cannot ask over HTTP")?;
+    let tokens = Tokens::from_variables();
+    let endpoints = endpoints.allowing(trusted.to_vec());
+    Ok((Providers::new(Access::Read, tokens, endpoints, transport), now))
 }
 
 /// What one account holds, and what its provider sells.
@@ -86,30 +70,20 @@ impl Holdings {
     }
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Answers {
-    pub(super) holdings: Vec<Holdings>,
-    pub(super) failures: Vec<Failure>,
-}
-
 /// Asks all cloud accounts concurrently.
-pub(super) async fn ask(clouds: &Clouds, configuration: &Configuration) -> Answers {
+pub(super) async fn ask(
+    providers: &Providers,
+    configuration: &Configuration,
+) -> Vec<Result<Holdings, Failure>> {
     let at_clouds = configuration.accounts.iter();
     let at_clouds = at_clouds.filter(|(_, account)| account.cloud().is_some());
     let accounts: Vec<_> = at_clouds.map(|(name, _)| name.clone()).collect();
-    let asked = accounts.iter().map(|account| one(clouds, configuration, account));
-    let mut answers = Answers::default();
-    for answer in while_asking(&accounts, join_all(asked)).await {
-        match answer {
-            Ok(holdings) => answers.holdings.push(holdings),
-            Err(failure) => answers.failures.push(failure),
-        }
-    }
-    answers
+    let asked = accounts.iter().map(|account| one(providers, configuration, account));
+    while_asking(&accounts, join_all(asked)).await
 }
 
 async fn one(
-    clouds: &Clouds,
+    providers: &Providers,
     configuration: &Configuration,
     account: &AccountName,
 ) -> Result<Holdings, Failure> {
@@ -118,7 +92,7 @@ async fn one(
         error: in_words(error),
         remedy,
     };
-    let client = clouds.providers.client(account, configuration).await;
+    let client = providers.client(account, configuration).await;
     let client =
         client.map_err(|error| failure(&error, remedy_of_client(&error, configuration)))?;
     holdings(&client, account).await.map_err(|error| {
