@@ -13,7 +13,7 @@ use domain::{
     text::one_line,
 };
 use jiff::Timestamp;
-use report::{count, money::Row};
+use report::{count, joined, money::Row};
 
 use super::savings::{self, Hours, Survey};
 use crate::{Exit, context::Context, listing::Failure, output};
@@ -100,29 +100,20 @@ fn written(configuration: &Configuration, hours: &Hours, zone: &str, saving: &[&
              # offhours=office (Hetzner). The tag offhours:off, or offhours=off, excludes a resource.\n\
              [schedules.office]\n";
     for period in &hours.schedule.definition().periods {
-        let weekdays = period.weekdays.join(",");
-        let days = if weekdays.is_empty() {
-            String::new()
-        } else {
-            format!("weekdays = \"{weekdays}\", ")
-        };
-        let (begin, end) = (period.begin.as_deref(), period.end.as_deref());
-        let (begin, end) = (begin.unwrap_or_default(), end.unwrap_or_default());
-        _ = writeln!(text, "periods = [{{ {days}begin = \"{begin}\", end = \"{end}\" }}]");
+        let days = (!period.weekdays.is_empty()).then(|| period.weekdays.join(","));
+        let keys = [("weekdays", &days), ("begin", &period.begin), ("end", &period.end)];
+        let keys = keys.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
+        let keys = joined(keys.map(|(key, value)| format!("{key} = \"{value}\"")), ", ");
+        _ = writeln!(text, "periods = [{{ {keys} }}]");
     }
     text += "# A machine that is only powered off is billed in full: docs/stop-methods.md has what\n\
              # lowers the bill, such as methods = { droplet = \"resize\", server = \"rescale\" }.\n\
              resources = [\n";
     for row in saving {
         let name = one_line(&row.name, LONGEST_NAME);
-        _ = writeln!(text, "  \"{}\", # {name}{}", row.resource, saved(row));
+        let saved = row.best.zip(row.saved);
+        let saved = saved.map(|(best, saved)| format!(": {saved} a month by {best}"));
+        _ = writeln!(text, "  \"{}\", # {name}{}", row.resource, saved.unwrap_or_default());
     }
     text + "]\n"
-}
-
-fn saved(row: &Row) -> String {
-    match (row.best, row.saved) {
-        (Some(best), Some(saved)) => format!(": {saved} a month by {best}"),
-        _ => String::new(),
-    }
 }
