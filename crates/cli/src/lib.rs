@@ -193,9 +193,10 @@ pub fn run(arguments: &Arguments) -> Exit {
         Command::Share(args) => wait_for(share::run(args, context)),
         Command::Apply(args) => wait_for(apply_command::run(args, context)),
         Command::Activity(args) => wait_for(activity::run(args, context)),
-        Command::Serve(args) => wait_for_own_end(serve::run(args, context)),
-        Command::Local(args) => wait_for_own_end(commands::local::run(args, context)),
-        Command::Ui(args) => wait_for_own_end(ui::run(args, context)),
+        // These handle Ctrl-C themselves.
+        Command::Serve(args) => run_to_end("warn", serve::run(args, context)),
+        Command::Local(args) => run_to_end("warn", commands::local::run(args, context)),
+        Command::Ui(args) => run_to_end("warn", ui::run(args, context)),
         Command::Backup(args) => wait_for(backup::run(args, context)),
         Command::Restore(args) => wait_for(restore::run(args, context)),
         Command::Rebuild(args) => wait_for(rebuild::run(args, context)),
@@ -233,11 +234,6 @@ fn wait_for(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Resu
         progress::end_on_interrupt();
         command.await
     })
-}
-
-/// Runs a command that handles Ctrl-C itself.
-fn wait_for_own_end(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
-    run_to_end("warn", command)
 }
 
 fn run_to_end(
