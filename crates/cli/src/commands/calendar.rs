@@ -23,7 +23,6 @@ Examples:
   offhours calendar --public > public.ics")]
 pub struct Args {
     /// Write to this file instead of standard output.
-    #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// Only this schedule.
     #[arg(long, value_name = "NAME", add = candidates::schedules())]

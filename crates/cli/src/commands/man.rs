@@ -14,7 +14,6 @@ Examples:
   offhours man /usr/local/share/man/man1")]
 pub struct Args {
     /// The folder. It is created if it does not exist.
-    #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 }
 

@@ -26,9 +26,6 @@ use crate::{
 /// A longer pause needs confirmation: it may be forgotten.
 const LONG: SignedDuration = SignedDuration::from_hours(30 * 24);
 
-/// How long a pause lasts unless an end is given.
-const USUAL: &str = "1d";
-
 /// What a pause applies to; everything unless an option is given.
 #[derive(Debug, clap::Args)]
 #[group(multiple = false)]
@@ -74,9 +71,9 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     scope: ScopeArgs,
-    /// Length of the pause, such as 90m or 2h [default: 1d].
-    #[arg(long = "for", value_name = "LENGTH")]
-    lasting: Option<Length>,
+    /// Length of the pause, such as 90m or 2h.
+    #[arg(long = "for", value_name = "LENGTH", default_value = "1d")]
+    lasting: Length,
     /// End of the pause: 21:00, "tomorrow 9am", friday, 2026-11-24 or an instant.
     #[arg(long, value_name = "WHEN", conflicts_with = "lasting", add = candidates::times())]
     until: Option<When>,
@@ -118,12 +115,7 @@ pub async fn pause(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         PauseScope::Everything | PauseScope::Tag(_) => {}
     }
     let screen = context.screen(&**configuration, session.now);
-    let usual = || USUAL.parse().map(|length: Length| When::from(length));
-    let until = match (args.lasting, &args.until) {
-        (Some(length), _) => When::from(length),
-        (None, Some(until)) => until.clone(),
-        (None, None) => usual()?,
-    };
+    let until = args.until.clone().unwrap_or_else(|| args.lasting.into());
     let ends_at = screen.instant(&until, Asked::End)?;
     let end = screen.date(ends_at);
     if ends_at <= session.now {

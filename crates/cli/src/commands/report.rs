@@ -30,7 +30,6 @@ Examples:
   offhours report --markdown              in brief, for a mail or a pull request")]
 pub struct Args {
     /// Write to this file instead of standard output.
-    #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// Leave out references, ids, reasons, persons and accounts.
     #[arg(long)]
