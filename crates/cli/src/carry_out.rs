@@ -103,11 +103,7 @@ pub(crate) async fn carry_out(
         pending.until_seen().await?;
     }
     pending.view.finish();
-    Ok(match (pending.failed, pending.needs_person) {
-        (true, _) => Exit::Failed,
-        (false, true) => Exit::NeedsPerson,
-        (false, false) => Exit::Done,
-    })
+    Ok(Exit::after(pending.failed, pending.needs_person))
 }
 
 /// Adds a command to the activity log, before it is given.
@@ -220,28 +216,23 @@ impl PendingCommand<'_> {
             });
             let watched = record.watched_until().filter(|_| picked_up);
             match &record.phase {
-                Phase::InFlight { .. } if reported(&record).is_some() => {
-                    self.needs_person = true;
-                    self.asked.remove(&record.reference);
-                }
-                Phase::InFlight { .. } => {
+                Phase::InFlight { .. } if reported(&record).is_none() => {
                     if let Some(until) = watched {
                         let direction = self.direction;
                         let watching = Event::Watching { direction, until };
                         let now = self.session.present();
                         self.handle_outcome(&Occurrence::of(&record, now, watching))?;
                     }
+                    continue;
                 }
-                _ if !picked_up && self.waited() < PICKED_UP_WITHIN => {}
-                Phase::Settled { .. } => {
-                    self.failed |= !picked_up;
-                    self.asked.remove(&record.reference);
-                }
+                Phase::InFlight { .. } => self.needs_person = true,
+                _ if !picked_up && self.waited() < PICKED_UP_WITHIN => continue,
+                Phase::Settled { .. } => self.failed |= !picked_up,
                 Phase::Refused { .. } | Phase::Stuck { .. } | Phase::Gone { .. } => {
                     self.needs_person = true;
-                    self.asked.remove(&record.reference);
                 }
             }
+            self.asked.remove(&record.reference);
         }
         Ok(())
     }

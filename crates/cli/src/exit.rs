@@ -21,6 +21,15 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// The exit status of a command that was carried out, in whole or in part.
+    pub(crate) fn after(failed: bool, needs_person: bool) -> Self {
+        match (failed, needs_person) {
+            (true, _) => Self::Failed,
+            (false, true) => Self::NeedsPerson,
+            (false, false) => Self::Done,
+        }
+    }
+
     /// The exit status of a command that failed with this error.
     #[must_use]
     pub fn of(error: &anyhow::Error) -> Self {

@@ -124,11 +124,7 @@ impl View {
 
     /// The exit status of a command that ends with what was shown.
     pub(crate) fn exit(&self) -> Exit {
-        match (self.not_done, self.needs_person) {
-            (true, _) => Exit::Failed,
-            (false, true) => Exit::NeedsPerson,
-            (false, false) => Exit::Done,
-        }
+        Exit::after(self.not_done, self.needs_person)
     }
 
     pub(crate) fn show_of_service(&mut self, event: &ServiceEvent) -> anyhow::Result<()> {

@@ -361,13 +361,7 @@ impl<'a> View<'a> {
     fn exit(&self) -> Exit {
         let resources =
             !self.args.accounts && self.rows.iter().any(|row| row.needs_person().is_some());
-        if !self.all_answered {
-            Exit::Failed
-        } else if resources || !self.failing_accounts().is_empty() {
-            Exit::NeedsPerson
-        } else {
-            Exit::Done
-        }
+        Exit::after(!self.all_answered, resources || !self.failing_accounts().is_empty())
     }
 
     /// The selected accounts, or only those that need a person if just these are asked for. Empty
