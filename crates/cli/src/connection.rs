@@ -175,21 +175,11 @@ impl Connection {
     }
 
     pub(crate) async fn open(&self) -> anyhow::Result<Session> {
-        self.session(Purpose::Read).await
-    }
-
-    /// Opens the store for reading all of it as it is at one instant, if it is a local one.
-    pub(crate) async fn open_at_once(&self) -> anyhow::Result<Session> {
-        self.session(Purpose::ReadAtOnce).await
+        self.open_for(Purpose::Read).await
     }
 
     pub(crate) async fn open_for_write(&self) -> anyhow::Result<Session> {
-        self.session(Purpose::Change).await
-    }
-
-    /// Opens the store for changes. A missing local store is created.
-    pub(crate) async fn open_or_create(&self) -> anyhow::Result<Session> {
-        self.session(Purpose::Create).await
+        self.open_for(Purpose::Change).await
     }
 
     /// The present for a command that needs no store: by the simulator's clock, or this machine's.
@@ -210,7 +200,8 @@ impl Connection {
         self.data.is_some()
     }
 
-    async fn session(&self, purpose: Purpose) -> anyhow::Result<Session> {
+    /// Opens the store. Only a local one is created, or read as it is at one instant.
+    pub(crate) async fn open_for(&self, purpose: Purpose) -> anyhow::Result<Session> {
         self.check()?;
         if let Some(path) = &self.data {
             return self.open_local(path, purpose).await;

@@ -12,6 +12,7 @@ use domain::{
     schedule::desired_or_any,
 };
 use jiff::{Timestamp, tz::TimeZone};
+use local::file::Purpose;
 use report::{
     consequences::{Conflict, Consequences, SOON, ScheduleChange, Soon, Stranded, Unmatched},
     count, joined,
@@ -116,11 +117,9 @@ pub(super) struct ProposedConfiguration {
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     // An invalid file is refused before any store is opened.
     let parsed = configuration_file::load(&args.config, ListedResources::NeedAccounts)?;
-    let session = if args.options.dry_run && context.connection.is_there() {
-        context.connection.open().await?
-    } else {
-        context.connection.open_or_create().await?
-    };
+    let only_reads = args.options.dry_run && context.connection.is_there();
+    let purpose = if only_reads { Purpose::Read } else { Purpose::Create };
+    let session = context.connection.open_for(purpose).await?;
     let warnings = parsed.warnings_at(session.now);
     let proposed = ProposedConfiguration {
         source: args.config.display().to_string(),

@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::Context as _;
 use jiff::Timestamp;
+use local::file::Purpose;
 use report::count;
 use serde::{Deserialize, Serialize};
 use store::{StoredItem, item::FORMAT};
@@ -31,7 +32,6 @@ Examples:
 `offhours restore` reads it. At AWS, it takes the right to scan the four tables.")]
 pub struct Args {
     /// File to write.
-    #[arg(value_name = "FILE")]
     file: PathBuf,
 }
 
@@ -49,11 +49,11 @@ pub(super) struct Header {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct End {
-    items: u64,
+    items: usize,
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
-    let session = context.connection.open_at_once().await?;
+    let session = context.connection.open_for(Purpose::ReadAtOnce).await?;
     let before = session.store.head().await?;
     let cannot_write = || format!("cannot write {}", args.file.display());
     if let Ok(there) = fs::symlink_metadata(&args.file) {
@@ -86,7 +86,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let file = file.with_context(cannot_write)?;
     file.as_file().sync_all().with_context(cannot_write)?;
     file.persist(&args.file).map_err(|error| error.error).with_context(cannot_write)?;
-    let items = count(usize::try_from(items)?, "item");
+    let items = count(items, "item");
     output::print(&format!("Wrote {items} to {}\n", args.file.display()))?;
     Ok(Exit::Done)
 }
@@ -123,30 +123,19 @@ impl Backup {
     /// Reads its items; an error after the last one if the file is cut off.
     pub(super) fn items(&self) -> anyhow::Result<impl Iterator<Item = anyhow::Result<StoredItem>>> {
         let (path, mut lines) = (self.path.clone(), lines(&self.path)?.enumerate().skip(1));
-        let (mut read, mut is_over) = (0_u64, false);
+        let mut line = 1;
         Ok(std::iter::from_fn(move || {
-            if is_over {
-                return None;
-            }
-            let Some((number, line)) = lines.next() else {
-                is_over = true;
-                let line = usize::try_from(read).unwrap_or(usize::MAX).saturating_add(1);
+            let Some((before, text)) = lines.next() else {
                 return Some(Err(refusal(&path, line, "it is cut off after this line")));
             };
-            let item = line.and_then(|line| match serde_json::from_str::<End>(&line) {
-                Ok(end) if end.items == read => Ok(None),
-                Ok(_) => Err(refusal(&path, number + 1, "there are items missing before it")),
-                Err(_) => match serde_json::from_str(&line) {
-                    Ok(item) => Ok(Some(item)),
-                    Err(_) => Err(refusal(
-                        &path,
-                        number + 1,
-                        "invalid item: the file is damaged or cut off",
-                    )),
-                },
+            line = before + 1;
+            let item = text.and_then(|text| match serde_json::from_str::<End>(&text) {
+                Ok(end) if end.items == before - 1 => Ok(None),
+                Ok(_) => Err(refusal(&path, line, "there are items missing before it")),
+                Err(_) => serde_json::from_str(&text).map(Some).map_err(|_| {
+                    refusal(&path, line, "invalid item: the file is damaged or cut off")
+                }),
             });
-            read += 1;
-            is_over = !matches!(item, Ok(Some(_)));
             item.transpose()
         }))
     }

@@ -2,6 +2,7 @@
 
 use domain::{configuration::Generation, invocation::Question, record::Record};
 use lifecycle::report::Remains;
+use local::file::Purpose;
 use report::count;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -67,11 +68,8 @@ impl Row for Remnant {
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
-    let session = if args.dry_run {
-        context.connection.open().await?
-    } else {
-        context.connection.open_for_write().await?
-    };
+    let purpose = if args.dry_run { Purpose::Read } else { Purpose::Change };
+    let session = context.connection.open_for(purpose).await?;
     if session.store.head().await?.generation == Generation(0) {
         bail_usage!("no configuration is in force: `offhours apply` first");
     }

@@ -11,6 +11,7 @@ use domain::{
     stop_method::StopMethod,
 };
 use lifecycle::report::MoveTarget;
+use local::file::Purpose;
 
 use crate::{
     Exit,
@@ -55,17 +56,18 @@ pub struct Args {
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
-    let session = if args.dry_run {
-        context.connection.open().await?
-    } else {
-        context.connection.open_for_write().await?
-    };
+    let purpose = if args.dry_run { Purpose::Read } else { Purpose::Change };
+    let session = context.connection.open_for(purpose).await?;
     let record = record(&args.resource, &session).await?;
     let in_force = session.store.in_force().await?;
     let verdict = judge(&record, Subject::recorded(&record), in_force.rules(), session.now);
     let policy = verdict.membership.policy(&in_force.configuration);
     if StopMethod::of(record.kind(), &policy) != StopMethod::Hibernate {
-        return Err(not_hibernated(&record).into());
+        let (reference, kind) = (&record.reference, record.kind());
+        bail_usage!(
+            "{reference} follows no schedule that hibernates it: give its schedule methods = {{ \
+             {kind} = \"hibernate\" }}, and apply that first"
+        );
     }
     let stop = preview(&session, &in_force.configuration, &record).await?;
     match context.format {
@@ -88,14 +90,6 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     confirm(&question, "nothing was done", context)?;
     let author = author(&session, args.given.reason.clone()).await?;
     cycle(&record.reference, &session, context, &author).await
-}
-
-fn not_hibernated(record: &Record) -> UsageError {
-    let (reference, kind) = (&record.reference, record.kind());
-    UsageError(format!(
-        "{reference} follows no schedule that hibernates it: give its schedule methods = {{ {kind} \
-         = \"hibernate\" }}, and apply that first"
-    ))
 }
 
 /// Asks what its schedule's next stop leads to, as an apply does.

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use domain::configuration::Generation;
+use local::file::Purpose;
 use report::count;
 use store::{Store, Table};
 
@@ -23,7 +24,6 @@ Examples:
   offhours doctor --data offhours.db    afterward: tokens, and what is owed")]
 pub struct Args {
     /// File that `offhours backup` has written.
-    #[arg(value_name = "FILE")]
     file: PathBuf,
 }
 
@@ -48,7 +48,7 @@ async fn records_besides(backup: &Backup, store: &Store) -> anyhow::Result<usize
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let backup = Backup::open(&args.file)?;
-    let session = context.connection.open_or_create().await?;
+    let session = context.connection.open_for(Purpose::Create).await?;
     let Generation(generation) = session.store.head().await?.generation;
     if generation > 0 {
         bail_usage!(
