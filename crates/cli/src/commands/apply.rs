@@ -4,11 +4,11 @@ use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf};
 
 use anyhow::Context as _;
 use domain::{
-    AccountName,
+    AccountName, ScheduleName,
     activity::Author,
     configuration::{Configuration, Floor, Generation, Mode, Override, Pause},
     decision::Rules,
-    record::{Direction, Record},
+    record::Direction,
     schedule::desired_or_any,
 };
 use jiff::{Timestamp, tz::TimeZone};
@@ -138,7 +138,11 @@ pub(super) async fn put_into_force(
 ) -> anyhow::Result<Exit> {
     let mut plan = Plan::make(session, context, proposed).await?;
     if plan.changes_nothing() {
-        return plan.nothing_to_do(context.format);
+        let (source, generation) = (&plan.source, plan.in_force_generation);
+        let same =
+            || format!("Nothing to apply: {source} is the same as generation {generation}.\n");
+        context.format.print(&plan, same)?;
+        return Ok(Exit::Done);
     }
     plan.moves = forecast(session, &plan.proposed, plan.now).await;
     plan.judge(options, context);
@@ -291,7 +295,11 @@ impl Plan {
     /// Works out the consequences from the records as they are now.
     async fn look_again(&mut self, session: &Session) -> anyhow::Result<()> {
         let mut records = all_records(&session.store).await?;
-        add_unknown(&mut records, &self.accounts, &self.proposed);
+        let known = records.iter().map(|record| self.proposed.renamed(&record.reference));
+        let known: BTreeSet<_> = known.collect();
+        // No inventory has seen these yet under either name.
+        let found = self.accounts.iter().flat_map(|account| &account.found);
+        records.extend(found.filter(|found| !known.contains(&found.reference)).cloned());
         let generation = self.in_force_generation;
         let ahead = records.iter().filter(|record| record.is_ahead_of(generation)).count();
         if ahead > 0 && !self.mends {
@@ -353,14 +361,6 @@ impl Plan {
     fn found_in(&self, trials: &[AccountTrial]) -> String {
         let accounts = &self.proposed.accounts;
         trials.iter().filter_map(|one| Some(one.found(accounts.get(&one.account)?))).collect()
-    }
-
-    fn nothing_to_do(&self, format: Format) -> anyhow::Result<Exit> {
-        let (source, generation) = (&self.source, self.in_force_generation);
-        let same =
-            || format!("Nothing to apply: {source} is the same as generation {generation}.\n");
-        format.print(self, same)?;
-        Ok(Exit::Done)
     }
 
     fn end(
@@ -572,16 +572,12 @@ impl Plan {
                 Ok(generation)
             }
             Err(error @ ApplyError::Overtaken) => {
-                let by = store.head_and_overrides().await;
-                let by = by.map_or_else(
-                    |_| String::new(),
-                    |present| {
-                        let Head { generation, author, .. } = present.head;
-                        format!(" (generation {generation} by {author})")
-                    },
-                );
-                let advice = format!("nothing was applied: look at the difference again{by}");
-                Err(error).context(advice)
+                let present = store.head().await;
+                let by = present.map(|Head { generation, author, .. }| {
+                    format!(" (generation {generation} by {author})")
+                });
+                let by = by.unwrap_or_default();
+                Err(error).context(format!("nothing was applied: look at the difference again{by}"))
             }
             Err(error @ ApplyError::Store(_)) => Err(error).context("nothing was applied"),
         }
@@ -653,24 +649,9 @@ impl Plan {
 
 /// `web-1 (do-main/droplet/1): nights, no longer office`
 fn moved(one: &ScheduleChange) -> String {
-    let which = &one.resource;
-    match (&one.from, &one.to) {
-        (from, None) => {
-            let from = from.as_ref().map(ToString::to_string).unwrap_or_default();
-            format!("{which}: no schedule, no longer {from}")
-        }
-        (None, Some(to)) => format!("{which}: {to}"),
-        (Some(from), Some(to)) => format!("{which}: {to}, no longer {from}"),
-    }
-}
-
-/// Adds the resources that the trials found and no inventory has seen yet under either name.
-fn add_unknown(records: &mut Vec<Record>, accounts: &[AccountTrial], proposed: &Configuration) {
-    let known: BTreeSet<_> =
-        records.iter().map(|record| proposed.renamed(&record.reference)).collect();
-    let found = accounts.iter().flat_map(|account| &account.found);
-    let unknown = found.filter(|found| !known.contains(&found.reference));
-    records.extend(unknown.cloned());
+    let to = one.to.as_ref().map_or("no schedule", ScheduleName::as_str);
+    let from = one.from.as_ref().map(|from| format!(", no longer {from}"));
+    format!("{}: {to}{}", one.resource, from.unwrap_or_default())
 }
 
 /// What is odd about the configuration in force.
