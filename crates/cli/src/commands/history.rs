@@ -89,7 +89,7 @@ async fn find(
         [] => Vec::new(),
         _ => all_records(store).await?,
     };
-    let names = Names::new(in_force.clone(), records, now);
+    let names = Names { in_force: in_force.clone(), records, now };
     let mut selection = names.in_history(&args.resources);
     let Period { from: since, until } = args.range.searched(period);
     let finished = HistoryQuery { since, until, schedule: args.schedule.clone() };

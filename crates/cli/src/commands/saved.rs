@@ -115,7 +115,7 @@ async fn report(
         None => time_range::between(&args.since, args.until.as_ref(), screen)?,
     };
     let configuration = &*in_force.configuration;
-    let names = Names::new(in_force.clone(), all_records(store).await?, now);
+    let names = Names { in_force: in_force.clone(), records: all_records(store).await?, now };
     let prices = readable(store.prices().await?).into_iter();
     let prices = prices.map(|(account, prices)| (account, prices.list)).collect();
     let mut selection = names.in_history(&args.resources);

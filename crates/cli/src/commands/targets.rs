@@ -96,9 +96,9 @@ impl Targets {
     ) -> Result<Vec<&'o Override>, UsageError> {
         let name = |one: &Override| match &one.target {
             OverrideTarget::Schedule(name) => format!("--schedule {name}"),
-            OverrideTarget::Resource(reference) => {
-                let record = records.iter().find(|record| record.reference == *reference);
-                record.map_or_else(|| reference.to_string(), |record| record.name.clone())
+            target @ OverrideTarget::Resource(_) => {
+                let record = names::record_of(target, records);
+                record.map_or_else(|| target.to_string(), |record| record.name.clone())
             }
         };
         let none = |what: &str, word: &str| {

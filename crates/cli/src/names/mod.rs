@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use domain::{
     AccountName, ResourceRef, ScheduleName,
-    configuration::{Configuration, Overrides},
+    configuration::{Configuration, OverrideTarget, Overrides},
     left_behind::is_ghost,
     membership::{Membership, Subject},
     record::{Phase, Record},
@@ -40,10 +40,6 @@ pub(crate) async fn find(
 }
 
 impl Names {
-    pub(crate) fn new(in_force: InForce, records: Vec<Record>, now: Timestamp) -> Self {
-        Self { in_force, records, now }
-    }
-
     /// What a configuration alone has: neither overrides nor records.
     pub(crate) fn of_file(configuration: Configuration, now: Timestamp) -> Self {
         let configuration = Arc::new(configuration);
@@ -166,6 +162,12 @@ impl Names {
         };
         UsageError(format!("no resource `{target}`; {advice}"))
     }
+}
+
+/// The record of a resource; `None` for a schedule.
+pub(crate) fn record_of<'r>(target: &OverrideTarget, records: &'r [Record]) -> Option<&'r Record> {
+    let OverrideTarget::Resource(reference) = target else { return None };
+    records.iter().find(|record| record.reference == *reference)
 }
 
 const LISTED: &str = "`offhours status` lists those that are known";

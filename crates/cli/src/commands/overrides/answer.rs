@@ -17,6 +17,7 @@ use store::InForce;
 use super::change::{Change, after, begins_later};
 use crate::{
     commands::{manual::in_a_line, targets::Selected},
+    names::record_of,
     print::{self, Cell, Column, Screen},
 };
 
@@ -39,12 +40,7 @@ pub(in crate::commands) struct OverrideView {
 
 impl OverrideView {
     pub(super) fn of(one: &Override, in_force: &InForce, records: &[Record], active: bool) -> Self {
-        let record = match &one.target {
-            OverrideTarget::Resource(reference) => {
-                records.iter().find(|record| record.reference == *reference)
-            }
-            OverrideTarget::Schedule(_) => None,
-        };
+        let record = record_of(&one.target, records);
         let (follows, then) = match (&one.target, record) {
             (_, Some(record)) => {
                 let subject = Subject::recorded(record);

@@ -20,6 +20,7 @@ use crate::{
     commands::{manual, targets::Selected},
     context::Context,
     exit::UsageError,
+    names::record_of,
     print::Screen,
     time::{Asked, Length, Reader, When},
 };
@@ -208,12 +209,7 @@ impl Selected {
 
     /// The record of a resource; `None` for a schedule.
     fn record(&self, target: &OverrideTarget) -> Option<&Record> {
-        match target {
-            OverrideTarget::Resource(reference) => {
-                self.records.iter().find(|record| record.reference == *reference)
-            }
-            OverrideTarget::Schedule(_) => None,
-        }
+        record_of(target, &self.records)
     }
 
     /// The schedule that a target is, or follows.
@@ -287,25 +283,18 @@ pub(super) fn question(
     let begin = begin.map(|change| format!("from {} ", screen.date(change.one.set_at)));
     let time = format!(" {}until {end}", begin.unwrap_or_default());
     let stops = manual::question(&stopped, &after.configuration, is_whole, &time);
-    match (long, stops) {
-        (Some(long), Some(stops)) => Some(format!("{long} {stops}")),
-        (Some(long), None) => Some(format!("{long} Continue?")),
-        (None, stops) => stops,
-    }
+    let Some(long) = long else { return stops };
+    Some(format!("{long} {}", stops.as_deref().unwrap_or("Continue?")))
 }
 
 /// Returns the instant for an edge that a person makes now: just after everything handled and after
 /// the edge of `replaced`, or it would never be the latest.
 fn edge_at(now: Timestamp, concerned: &[&Record], replaced: Option<&Override>) -> Timestamp {
-    let handled = concerned
-        .iter()
-        .filter_map(|record| record.handled.as_ref())
-        .map(|handled| handled.key.instant);
-    handled
-        .chain(replaced.map(|one| one.set_at))
-        .filter(|earlier| *earlier <= latest_edge(now))
-        .map(|earlier| earlier + SignedDuration::from_millis(1))
-        .fold(now, Timestamp::max)
+    let handled = concerned.iter().filter_map(|record| record.handled.as_ref());
+    let earlier = handled.map(|handled| handled.key.instant);
+    let earlier = earlier.chain(replaced.map(|one| one.set_at));
+    let earlier = earlier.filter(|earlier| *earlier <= latest_edge(now));
+    earlier.map(|earlier| earlier + SignedDuration::from_millis(1)).fold(now, Timestamp::max)
 }
 
 /// The latest instant of an edge that was made now. The store's clock has whole seconds, and other

@@ -275,18 +275,13 @@ async fn finish(
     context: &Context,
 ) -> anyhow::Result<Exit> {
     let at = session.present();
-    let written = if dry_run {
-        Ok(())
-    } else {
-        let change = |change: &Change| OverrideChange {
-            activity: author.does(change.action(), at),
-            one: change.one.clone(),
-            replaces: change.replaces.clone(),
-        };
-        let changes: Vec<_> = changes.iter().map(change).collect();
-        replace_overrides(session, &changes).await
+    let change = |change: &Change| OverrideChange {
+        activity: author.does(change.action(), at),
+        one: change.one.clone(),
+        replaces: change.replaces.clone(),
     };
-    let half_done = match written {
+    let written: Vec<_> = changes.iter().filter(|_| !dry_run).map(change).collect();
+    let half_done = match replace_overrides(session, &written).await {
         Ok(()) => None,
         Err(error) if error.is::<NotYetDue>() => Some(error),
         Err(error) => return Err(error),
@@ -295,9 +290,5 @@ async fn finish(
     screen.remark_on_pauses(&selected.in_force.overrides);
     let answer = Answer::of(changes, selected, &screen, dry_run);
     context.format.print(&answer, || answer.text(&screen))?;
-    match half_done {
-        Some(error) => Err(error),
-        None if answer.needs_person() => Ok(Exit::NeedsPerson),
-        None => Ok(Exit::Done),
-    }
+    half_done.map_or(Ok(Exit::after(false, answer.needs_person())), Err)
 }
