@@ -20,37 +20,17 @@ pub struct Charge {
     pub left_running: Amount,
 }
 
-impl Charge {
-    /// How much lower the bill is, in percent.
-    fn saved_percent(&self) -> f64 {
-        let left_running = self.left_running.as_f64();
-        if left_running == 0.0 {
-            return 0.0;
-        }
-        100.0 * self.left_running.less(self.charged).as_f64() / left_running
-    }
-}
-
 /// The charges of a simulation's clouds, by account, since its beginning.
 pub(crate) fn charges(simulator: &Simulator) -> BTreeMap<AccountName, Charge> {
-    let lines = |left_running| {
-        let query = BillQuery { left_running, ..BillQuery::default() };
-        simulator.bill(&query).lines
-    };
     let mut bill = BTreeMap::new();
-    let mut add = |line: BillLine, to: fn(&mut Charge) -> &mut Amount| {
-        let charge = bill.entry(line.resource.account).or_insert(Charge {
-            currency: line.currency,
-            charged: Amount::ZERO,
-            left_running: Amount::ZERO,
-        });
-        *to(charge) += line.amount;
-    };
-    for line in lines(false) {
-        add(line, |charge| &mut charge.charged);
-    }
-    for line in lines(true) {
-        add(line, |charge| &mut charge.left_running);
+    for left_running in [false, true] {
+        let query = BillQuery { left_running, ..BillQuery::default() };
+        for BillLine { resource, currency, amount, .. } in simulator.bill(&query).lines {
+            let none = Charge { currency, charged: Amount::ZERO, left_running: Amount::ZERO };
+            let charge = bill.entry(resource.account).or_insert(none);
+            let to = if left_running { &mut charge.left_running } else { &mut charge.charged };
+            *to += amount;
+        }
     }
     bill
 }
@@ -63,11 +43,11 @@ pub(crate) fn drawn(bill: &BTreeMap<AccountName, Charge>) -> String {
     let mut text = String::new();
     for (account, charge) in bill {
         let (charged, running) = (charge.charged.as_f64(), charge.left_running.as_f64());
-        let percent = charge.saved_percent();
+        let saved = charge.left_running.less(charge.charged).as_f64();
+        let percent = if running > 0.0 { 100.0 * saved / running } else { 0.0 };
         let filled = f64::from(BAR) * (1.0 - percent / 100.0);
         let bar = (0..BAR).map(|at| if f64::from(at) < filled { '#' } else { '.' });
         let bar: String = bar.collect();
-        let saved = charge.left_running.less(charge.charged).as_f64();
         let currency = &charge.currency;
         // Writing to a string cannot fail.
         let _ = writeln!(
