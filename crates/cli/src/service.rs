@@ -1,11 +1,7 @@
 //! What `serve` and `local` share: the configuration that they put into force, the store's file that
 //! one process at a time works on, and what they show while the service runs.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-    pin::Pin,
-};
+use std::{io, path::Path, pin::Pin};
 
 use domain::{
     activity::Activity,
@@ -104,13 +100,11 @@ pub(crate) async fn put_into_force(
     let records = all_records(store).await?;
     let states = readable(store.account_states().await?);
     let consequences = Consequences::of(&records, in_force.rules(), new, &states, now);
-    let lapsing = consequences.lapsing.first();
-    let lapsing = lapsing.map(|one| format!("end an override of {}", one.target));
-    let pause = consequences.lapsing_pauses.first();
-    let lapsing = lapsing.or(pause.map(|one| format!("end a pause of {}", one.scope)));
-    let stranded = consequences.stranded.first();
-    let stranded = stranded.map(|one| format!("leave {} stopped", one.resource));
-    if let Some(what) = lapsing.or(stranded) {
+    let Consequences { lapsing, lapsing_pauses, stranded, .. } = consequences;
+    let overrides = lapsing.iter().map(|one| format!("end an override of {}", one.target));
+    let pauses = lapsing_pauses.iter().map(|one| format!("end a pause of {}", one.scope));
+    let stranded = stranded.iter().map(|one| format!("leave {} stopped", one.resource));
+    if let Some(what) = overrides.chain(pauses).chain(stranded).next() {
         bail_usage!(
             "this configuration would {what}: use `offhours apply`, which asks, or with --leave"
         );
@@ -143,15 +137,9 @@ fn new_places(wanted: &Configuration, stored: &Configuration) -> Vec<String> {
     said.collect()
 }
 
-fn lock_of(path: &Path) -> PathBuf {
-    let mut lock = path.to_owned().into_os_string();
-    lock.push(".lock");
-    lock.into()
-}
-
 /// Reports whether a process works on the store's file now.
 pub(crate) fn is_served(path: &Path) -> bool {
-    Lock::is_taken(&lock_of(path))
+    Lock::is_taken(&path.with_added_extension("lock"))
 }
 
 /// Opens the store's file, creating it if there is none, for this process alone.
@@ -160,7 +148,7 @@ pub(crate) fn own_data(path: &Path) -> anyhow::Result<(DataFile, Option<Lock>)> 
         "another `offhours serve` or `local` works on {}: stop it first, or leave the work to it",
         path.display()
     );
-    let lock = Lock::take(&lock_of(path), &has_it)?;
+    let lock = Lock::take(&path.with_added_extension("lock"), &has_it)?;
     let file = DataFile::open(path, Purpose::Create)?;
     remark_on(&file, path);
     Ok((file, lock))
