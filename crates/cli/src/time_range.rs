@@ -73,18 +73,15 @@ fn past(asked: Period, by: &str, Screen { zone, now, .. }: &Screen) -> anyhow::R
         bail_usage!("the period ends, {until}, before it begins, {from}");
     }
     let kept = kept_since(now);
+    let begin = local(kept, zone);
+    let unknown =
+        format!("history is kept for {HISTORY_DAYS} days: nothing is known before {begin}");
     if asked.until <= kept {
-        bail_usage!(
-            "history is kept for {HISTORY_DAYS} days: nothing is known before {}",
-            local(kept, zone)
-        );
+        bail_usage!("{unknown}");
     }
     // `--since 90d` itself is not cut off.
     if asked.from < kept {
-        output::remark(&format!(
-            "history is kept for {HISTORY_DAYS} days: nothing is known before {}\n",
-            local(kept, zone)
-        ));
+        output::remark(&format!("{unknown}\n"));
     }
     Ok(Period { from: asked.from.max(kept), until: asked.until.min(now) })
 }
