@@ -274,13 +274,13 @@ impl When {
         let no = |why| NotAWhen(format!("`{}` {why}: ", self.text));
         let today = now.to_zoned(zone.clone()).date();
         let towards = if asked.is_past() { -1 } else { 1 };
+        let on =
+            |time: TimeOfDay, days: i32| time.on(today.checked_add(days.days()).ok()?, asked, zone);
         let at = match self.said {
             Said::At(at) => Some(at),
             Said::Away(length) if asked.is_past() => now.checked_sub(length.duration()).ok(),
             Said::Away(length) | Said::Ahead(length) => now.checked_add(length.duration()).ok(),
-            Said::Clock(time) => nearest_day(asked, now, 0, towards, |days| {
-                time.on(today.checked_add(days.days()).ok()?, asked, zone)
-            }),
+            Said::Clock(time) => nearest_day(asked, now, 0, towards, |days| on(time, days)),
             Said::On(Day::Weekday(weekday), Some(time)) => {
                 // At ten on a Friday, `friday 18:00` is today.
                 let first = if asked.is_past() {
@@ -288,9 +288,7 @@ impl When {
                 } else {
                     i32::from(today.weekday().until(weekday))
                 };
-                nearest_day(asked, now, first, 7 * towards, |days| {
-                    time.on(today.checked_add(days.days()).ok()?, asked, zone)
-                })
+                nearest_day(asked, now, first, 7 * towards, |days| on(time, days))
             }
             Said::On(day, time) => {
                 let whole = if asked.is_end() { TimeOfDay::END_OF_DAY } else { TimeOfDay(0) };
