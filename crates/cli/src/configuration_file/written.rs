@@ -74,13 +74,22 @@ impl File {
         Self::sharing(None, Vec::new(), configuration)
     }
 
+    /// The file with this time zone and these holidays at the top instead of in each schedule.
     fn sharing(
         timezone: Option<String>,
         holidays: Vec<String>,
         configuration: &Configuration,
     ) -> Self {
         let schedules = configuration.schedules.iter();
-        let table = |rule| ScheduleTable::of(rule, timezone.as_deref(), holidays.len());
+        let table = |rule: &Rule| {
+            let mut definition = rule.schedule.definition().clone();
+            definition.holidays.drain(..holidays.len());
+            if timezone.as_ref() == Some(&definition.timezone) {
+                definition.timezone.clear();
+            }
+            let (resources, policy) = (rule.resources.clone(), rule.policy.clone());
+            ScheduleTable { definition, resources, policy }
+        };
         Self {
             settings: configuration.settings.clone(),
             accounts: configuration.accounts.clone(),
@@ -88,18 +97,6 @@ impl File {
             timezone,
             holidays,
         }
-    }
-}
-
-impl ScheduleTable {
-    /// The table of a schedule, without the holidays that stand at the top of the file.
-    fn of(rule: &Rule, default_zone: Option<&str>, shared: usize) -> Self {
-        let mut definition = rule.schedule.definition().clone();
-        definition.holidays.drain(..shared);
-        if default_zone == Some(definition.timezone.as_str()) {
-            definition.timezone.clear();
-        }
-        Self { definition, resources: rule.resources.clone(), policy: rule.policy.clone() }
     }
 }
 
