@@ -11,7 +11,7 @@ use axum::{
     response::{Html, IntoResponse as _, Redirect, Response},
     routing::get,
 };
-use clap::{Parser, Subcommand};
+use clap::Parser;
 use environment::in_words;
 use serde::Deserialize;
 use tokio::sync::{mpsc, oneshot};
@@ -72,24 +72,17 @@ async fn work(mut waiting: mpsc::Receiver<Job>, context: &Context) {
 /// The commands that buttons stand for.
 #[derive(Parser)]
 #[command(name = "offhours")]
-struct Line {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
 enum Command {
     Override(overrides::Args),
     Start(manual::StartArgs),
 }
 
 fn parsed(words: &[String]) -> Result<Command, UsageError> {
-    let line = Line::try_parse_from(words).map_err(|error| {
+    Command::try_parse_from(words).map_err(|error| {
         let text = error.to_string();
         let first = text.lines().next().unwrap_or_default();
         UsageError(first.trim_start_matches("error: ").to_owned())
-    })?;
-    Ok(line.command)
+    })
 }
 
 /// Runs a command as if it had been typed.
