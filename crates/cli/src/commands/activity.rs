@@ -51,21 +51,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let configuration = in_force.as_ref().map(|in_force| &*in_force.configuration);
     let screen = context.screen(configuration, now);
     let period = args.range.period(&screen)?;
-    let (entries, unreadable) = find(args, &store, period, now).await?;
-    let period = time_range::shown(period, &screen.zone);
-    screen.rows(&entries, &format!("Nothing was changed {period}."))?;
-    report_unreadable(unreadable);
-    Ok(Exit::Done)
-}
-
-/// Returns the selected entries, newest first, and how many cannot be read.
-async fn find(
-    args: &Args,
-    store: &Store,
-    period: Period,
-    now: Timestamp,
-) -> anyhow::Result<(Vec<Activity>, usize)> {
-    let wanted = args.wanted(store, now).await?;
+    let wanted = args.wanted(&store, now).await?;
     let Period { from, until } = args.range.searched(period);
     let limit = args.range.limit();
     let mut pages = store.activity_between(from, until);
@@ -82,7 +68,10 @@ async fn find(
         found.extend(page.entries.into_iter().filter(|one| by(one) && names(one)));
     }
     found.truncate(limit);
-    Ok((found, unreadable))
+    let period = time_range::shown(period, &screen.zone);
+    screen.rows(&found, &format!("Nothing was changed {period}."))?;
+    report_unreadable(unreadable);
+    Ok(Exit::Done)
 }
 
 impl Args {
