@@ -53,7 +53,8 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     context.screen(&*in_force.configuration, now).remark_on_pauses(&in_force.overrides);
     let is_name = |name: &&ScheduleName| name.as_str() == args.name;
     if let Some(name) = in_force.configuration.schedules.keys().find(is_name) {
-        let names = Names::new(in_force.clone(), all_records(store).await?, now);
+        let records = all_records(store).await?;
+        let names = Names { in_force: in_force.clone(), records, now };
         if !names.records.iter().any(|record| record.name == args.name) {
             let screen = context.screen(&*in_force.configuration, now);
             return of_schedule(name, &in_force, &names, &screen);
