@@ -203,7 +203,8 @@ REPEAT = """\
   .build/bin/sam delete --stack-name {stack} --region {region}
 
 Its four tables may be left. Those of an earlier stack hold original sizes: docs/operating.md says
-under "Remove" how to import them. If there was none, they are protected and empty. Mend the cause, then run:
+under "Remove" how to import them. If there was none, they are protected and empty. Mend the cause,
+then run:
 
   for table in schedules accounts resources history; do
     aws dynamodb update-table --region {region} --table-name {stack}-$table \\
