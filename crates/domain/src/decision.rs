@@ -549,7 +549,7 @@ pub fn coming_edges_of<'a>(
     let target = OverrideTarget::Schedule(name.clone());
     let states = DesiredStates {
         schedule: rule.map(|rule| Early { schedule: &rule.schedule, lead: SignedDuration::ZERO }),
-        overrides: by_command(target, rules).map(Cow::Borrowed).collect(),
+        overrides: by_command(&target, rules).map(Cow::Borrowed).collect(),
         manual: None,
     };
     states.coming(after)
@@ -613,18 +613,21 @@ pub fn overrides_of<'a>(
 ) -> Vec<Cow<'a, Override>> {
     let by_tag = membership.rule(rules.configuration).map(|rule| record.overrides_by_tag(rule));
     let schedule = membership.schedule().cloned().map(OverrideTarget::Schedule);
-    let of_resource = by_command(OverrideTarget::Resource(record.reference.clone()), rules);
+    let of_resource = by_command(&OverrideTarget::Resource(record.reference.clone()), rules);
     let mut overrides: Vec<_> = of_resource.map(Cow::Borrowed).collect();
     overrides.extend(by_tag.into_iter().flatten().map(Cow::Owned));
-    let of_schedule = schedule.into_iter().flat_map(|target| by_command(target, rules));
+    let of_schedule = schedule.into_iter().flat_map(|target| by_command(&target, rules));
     overrides.extend(of_schedule.map(Cow::Borrowed));
     overrides.retain(|one| one.set_at < one.ends_at);
     overrides
 }
 
 /// Returns the override of a target, and the one in whose place it was set before it was to begin.
-fn by_command<'a>(target: OverrideTarget, rules: Rules<'a>) -> impl Iterator<Item = &'a Override> {
-    let set = rules.overrides.get(&target);
+fn by_command<'a>(
+    target: &OverrideTarget,
+    rules: Rules<'a>,
+) -> impl Iterator<Item = &'a Override> + use<'a> {
+    let set = rules.overrides.get(target);
     set.into_iter().flat_map(|one| iter::once(one).chain(one.before.as_deref()))
 }
 

@@ -160,12 +160,11 @@ fn unresolved(record: &Record) -> Option<Problem> {
     let problem = record.hibernation_problem()?;
     let reference = &record.reference;
     let of = of_label(&reference.id);
-    let ours = match reference.kind() {
-        ResourceKind::Droplet => {
-            let tag = of.replace('.', "-");
-            format!("machines tagged {OF_LABEL}:{tag} and snapshots named offhours.{of}…")
-        }
-        _ => format!("machines and snapshots labelled {OF_LABEL}={of}"),
+    let ours = if reference.kind() == ResourceKind::Droplet {
+        let tag = of.replace('.', "-");
+        format!("machines tagged {OF_LABEL}:{tag} and snapshots named offhours.{of}…")
+    } else {
+        format!("machines and snapshots labelled {OF_LABEL}={of}")
     };
     let hibernation = record.hibernation.as_deref();
     let is_refused = hibernation

@@ -506,8 +506,8 @@ async fn a_reserved_address_is_assigned_unless_another_droplet_has_it_by_now() {
             let cloud = Script::play([shows(free), (action, answer(204, ""))]).await;
             let client = cloud.digitalocean();
             assert_eq!(client.send(&seen(id(42)), &step).await.unwrap(), Accepted::default());
-            let shown = client.shown(&seen(id(42)), &step);
-            assert_eq!(shown, format!("POST {path}/actions assign droplet_id=42"));
+            let printed = client.shown(&seen(id(42)), &step);
+            assert_eq!(printed, format!("POST {path}/actions assign droplet_id=42"));
             cloud.finish();
         }
         let cloud = Script::play([shows(json!({"id": 7}))]).await;
