@@ -53,7 +53,7 @@ class Trial:
     session: boto3.Session
     began: float = field(default_factory=time.time)
     made: bool = False
-    """Whether it has begun to create the stack, so that nobody else's is removed."""
+    """Whether it has begun to create the stack: no other stack is removed."""
 
     def client(self, service: str) -> Any:
         return self.session.client(service, region_name=self.region)
@@ -189,7 +189,7 @@ def burst(trial: Trial) -> str:
     if not trial.email:
         raise LeftOut("no --email")
     if trial.yes:
-        raise LeftOut("nobody has confirmed the address")
+        raise LeftOut("the address is not confirmed")
     trial.ask(
         "Send forty alerts, and as many mails? If AWS ends the subscription, confirm it again."
     )

@@ -250,34 +250,31 @@ def cloudformation(status: str) -> Iterator[dict[str, str]]:
         server.server_close()
 
 
-def test_a_first_deployment_that_failed_can_be_repeated_as_is_said(checkout):
+def failing(checkout, status: str) -> str:
+    """Returns what is said of a deployment that fails, and leaves the stack in this status."""
     checkout.build(MACHINES["x86_64"])
     checkout.deploy(*ANSWERS)
-    with cloudformation("ROLLBACK_COMPLETE") as variables:
+    with cloudformation(status) as variables:
         done = checkout.deploy(**variables)
     assert done.returncode == 1
-    assert "sam delete --stack-name offhours --region eu-central-1" in done.stderr
-    assert "delete-table --region eu-central-1 --table-name offhours-$table" in done.stderr
+    return done.stderr
+
+
+def test_a_first_deployment_that_failed_can_be_repeated_as_is_said(checkout):
+    said = failing(checkout, "ROLLBACK_COMPLETE")
+    assert "sam delete --stack-name offhours --region eu-central-1" in said
+    assert "delete-table --region eu-central-1 --table-name offhours-$table" in said
 
 
 def test_the_tables_of_a_stack_whose_deletion_failed_are_to_be_kept(checkout):
-    checkout.build(MACHINES["x86_64"])
-    checkout.deploy(*ANSWERS)
-    with cloudformation("DELETE_FAILED") as variables:
-        done = checkout.deploy(**variables)
-    assert done.returncode == 1
-    assert "sam delete --stack-name offhours --region eu-central-1" in done.stderr
-    assert "import the tables" in done.stderr
-    assert "delete-table" not in done.stderr
+    said = failing(checkout, "DELETE_FAILED")
+    assert "sam delete --stack-name offhours --region eu-central-1" in said
+    assert "import the tables" in said
+    assert "delete-table" not in said
 
 
 def test_an_update_that_failed_leaves_the_stack_and_its_tables_alone(checkout):
-    checkout.build(MACHINES["x86_64"])
-    checkout.deploy(*ANSWERS)
-    with cloudformation("UPDATE_ROLLBACK_COMPLETE") as variables:
-        done = checkout.deploy(**variables)
-    assert done.returncode == 1
-    assert done.stderr == ""
+    assert failing(checkout, "UPDATE_ROLLBACK_COMPLETE") == ""
 
 
 @pytest.mark.parametrize("name", ["default", "none", "s" * 50])

@@ -279,7 +279,7 @@ fn note(record: &mut Record, answer: &Answered) {
 }
 
 /// How many times something is asked for that is in use. An address is free some seconds after its
-/// server is gone (HTF); one that is still in use after two minutes is somebody else's.
+/// server is gone (HTF); one that is still in use after two minutes belongs to another.
 const TRIES_TO_BE_FREE: u32 = 6;
 
 /// Reports whether a transition goes on though its request certainly had no effect. A failed removal
