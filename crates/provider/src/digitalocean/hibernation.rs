@@ -10,6 +10,7 @@ use domain::{
     },
     resource::{ActionId, MachineSize, Resource, Size},
 };
+use futures_util::future::try_join_all;
 use serde::de::IgnoredAny;
 
 use super::{
@@ -239,8 +240,8 @@ impl Api {
         Ok(whole)
     }
 
-    /// Finds the project that a Droplet is in, which only the projects' own lists show: they are read
-    /// one after the other until one has it. If there is only one project, it is that one.
+    /// Finds the project that a Droplet is in, which only the projects' own lists show: several are
+    /// read at once, until one has it. If there is only one project, it is that one.
     async fn project_of<'a>(
         &self,
         droplet: u64,
@@ -249,17 +250,25 @@ impl Api {
         if let [only] = attachments.projects.as_slice() {
             return Ok(Some(only));
         }
-        for project in &attachments.projects {
-            let machines = project.machines.get_or_try_init(async || {
-                let path = format!("/v2/projects/{}/resources", project.id);
-                let resources: Vec<schema::Resource> = self.things(&path).await?;
-                Ok(resources.iter().filter_map(schema::Resource::droplet).collect())
-            });
-            if machines.await?.contains(&droplet) {
-                return Ok(Some(project));
+        for several in attachments.projects.chunks(AT_ONCE) {
+            let machines = try_join_all(several.iter().map(|one| self.machines_of(one))).await?;
+            if let Some(at) = machines.iter().position(|of| of.contains(&droplet)) {
+                return Ok(several.get(at));
             }
         }
         Ok(None)
+    }
+
+    async fn machines_of<'a>(
+        &self,
+        project: &'a Project,
+    ) -> Result<&'a BTreeSet<u64>, ProviderError> {
+        let machines = project.machines.get_or_try_init(async || {
+            let path = format!("/v2/projects/{}/resources", project.id);
+            let resources: Vec<schema::Resource> = self.things(&path).await?;
+            Ok(resources.iter().filter_map(schema::Resource::droplet).collect())
+        });
+        machines.await
     }
 
     /// Returns when a Droplet's backups would be made; `None` if there are none.

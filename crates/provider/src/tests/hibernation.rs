@@ -217,11 +217,9 @@ async fn what_is_around_several_machines_is_read_once_and_each_machine_every_tim
         let urn = json!({"urn": format!("do:droplet:{number}")});
         of(page(&format!("projects/{project}/resources?")), list("resources", &[urn]))
     };
-    // They are read until one has the machine, and not again for the next one.
-    let (first, second) = (in_project("p1", 42), in_project("p2", 43));
+    // They are read at once, and not again for the next machine.
     let mut machines = [42, 43, 43].map(inspected).map(Vec::from);
-    machines[0].insert(1, first);
-    machines[1].insert(1, second);
+    machines[0].splice(1..1, [in_project("p1", 42), in_project("p2", 43), in_project("p3", 44)]);
     let conversation = lists.into_iter().chain(machines.into_iter().flatten());
     let cloud = Script::play(conversation).await;
     let client = cloud.digitalocean();
@@ -244,7 +242,7 @@ async fn what_is_around_several_machines_is_read_once_and_each_machine_every_tim
         let project = if number == 42 { "p1" } else { "p2" };
         assert_eq!(machine.manifest.unwrap().project.as_deref(), Some(project));
     }
-    assert_eq!(client.requests(), 14);
+    assert_eq!(client.requests(), 15);
     cloud.finish();
 }
 
