@@ -682,7 +682,17 @@ impl Planner<'_> {
 
     /// Permits the request of a record, in the write that may end a transition.
     fn send(&self, mut record: Record, ended: Option<HistoryEntry>) -> Plan {
-        let Some(Displaced { history, events }) = self.permit_request(&mut record) else {
+        let step = record.request.as_ref().map(|request| &request.step);
+        let fresh_for = step.map(|step| step.facts().fresh_for).unwrap_or_default();
+        if self.view.now.duration_since(self.view.seen.requested_at) > fresh_for {
+            let seconds = fresh_for.as_secs();
+            return Plan::Postpone(format!(
+                "what was read before the request is older than {seconds} s"
+            ));
+        }
+        let mark = Mark::of(&record.reference, record.revision, self.view.writer, self.view.now);
+        let Some(Displaced { history, events }) = methods::permit(&mut record, self.view, &mark)
+        else {
             return Plan::Leave;
         };
         record.permit = Some(self.permit());
@@ -694,17 +704,6 @@ impl Planner<'_> {
     fn permitted(&self, record: Record, events: Vec<Event>, history: Option<HistoryEntry>) -> Plan {
         let resource = self.view.seen.resource.clone();
         Plan::Send(Box::new(Send { record: self.view.dated(record), resource, history, events }))
-    }
-
-    /// Writes into a record what its request may make of it. `None` if the request cannot rest on
-    /// the look, because that is too old or did not read enough.
-    fn permit_request(&self, record: &mut Record) -> Option<Displaced> {
-        let now = self.view.now;
-        let step = record.request.as_ref().map(|request| &request.step);
-        let fresh_for = step.map(|step| step.facts().fresh_for).unwrap_or_default();
-        let mark = Mark::of(&record.reference, record.revision, self.view.writer, now);
-        let is_fresh = now.duration_since(self.view.seen.requested_at) <= fresh_for;
-        is_fresh.then(|| methods::permit(record, self.view, &mark)).flatten()
     }
 }
 
