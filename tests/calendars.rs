@@ -88,6 +88,7 @@ fn a_calendar_has_windows_overrides_and_holidays_as_another_program_reads_them()
         let saved = terminal.run(&["calendar", "-o", "office.ics"]).await;
         assert_eq!((saved.code, saved.stdout.as_str()), (Some(0), ""), "{}", saved.stderr);
         assert_eq!(read(&terminal.read("office.ics")).await, whole);
+        assert_eq!(printed(&terminal, &["-"]).await, whole);
         let public = printed(&terminal, &["--public"]).await;
         let public = public.to_string();
         assert!(public.contains("office: running (override)"), "{public}");

@@ -34,7 +34,7 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
 
 /// Writes the contents of a file as they are: to this file, or to standard output.
 pub(crate) fn write_file(file: Option<&Path>, contents: &str) -> anyhow::Result<()> {
-    match file {
+    match file.filter(|file| *file != Path::new("-")) {
         Some(file) => {
             let cannot_write = || format!("cannot write {}", file.display());
             fs::write(file, contents).with_context(cannot_write)

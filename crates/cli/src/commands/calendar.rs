@@ -22,7 +22,7 @@ Examples:
   offhours calendar --schedule office-hours -o office.ics
   offhours calendar --public > public.ics")]
 pub struct Args {
-    /// Write to this file instead of standard output.
+    /// Write to this file; `-` is standard output [default: -].
     file: Option<PathBuf>,
     /// Only this schedule.
     #[arg(long, value_name = "NAME", add = candidates::schedules())]

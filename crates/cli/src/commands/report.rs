@@ -29,7 +29,7 @@ Examples:
   offhours report --owner web web.html    what is theirs alone
   offhours report --markdown              in brief, for a mail or a pull request")]
 pub struct Args {
-    /// Write to this file instead of standard output.
+    /// Write to this file; `-` is standard output [default: -].
     file: Option<PathBuf>,
     /// Leave out references, ids, reasons, persons and accounts.
     #[arg(long)]
