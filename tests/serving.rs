@@ -303,8 +303,9 @@ async fn over_a_network_neither_the_page_nor_a_calendar_says_who_or_which() {
     let world = World::new().await;
     assert_eq!(world.run(&ONCE).await.code, Some(0));
     let set = ["override", "running", "--schedule", "office", "--for", "2h", "--yes"];
-    let set = world.command(&set).await;
-    assert_eq!(set.code, Some(0), "{}", set.stderr);
+    let alone = world.command(&set).await;
+    assert_eq!(alone.code, Some(0), "{}", alone.stderr);
+    assert!(alone.stderr.contains("note: no service runs on "), "{}", alone.stderr);
     let http = provider::http_client().unwrap();
     for (listen, names_persons) in [("127.0.0.1:0", true), ("0.0.0.0:0", false)] {
         let mut serving = world.start(&["--listen", listen]);
@@ -321,6 +322,8 @@ async fn over_a_network_neither_the_page_nor_a_calendar_says_who_or_which() {
         let page = page.text().await.unwrap();
         assert!(page.contains("<title>Offhours: "), "{page}");
         assert_eq!(page.contains(WEB), names_persons, "{page}");
+        let beside = world.command(&set).await;
+        assert!(!beside.stderr.contains("no service runs"), "{}", beside.stderr);
         signal(serving.id(), "INT").await;
         serving.ends_well().await;
     }

@@ -31,7 +31,7 @@ use local::{
 use store::{ReadItems, Store, StoreError, Tables};
 use tokio::sync::mpsc;
 
-use crate::{exit::UsageError, output};
+use crate::{exit::UsageError, output, service::is_served};
 
 /// Where the store is.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -178,8 +178,17 @@ impl Connection {
         self.open_for(Purpose::Read).await
     }
 
+    /// Opens the store for what a service carries out, and says so if none runs on it.
     pub(crate) async fn open_for_write(&self) -> anyhow::Result<Session> {
-        self.open_for(Purpose::Change).await
+        let session = self.open_for(Purpose::Change).await?;
+        if let Some(path) = self.data.as_deref().filter(|path| !is_served(path)) {
+            let path = path.display();
+            output::remark(&format!(
+                "note: no service runs on {path}: what this command leaves to be done waits for \
+                 `offhours serve --data {path}`\n"
+            ));
+        }
+        Ok(session)
     }
 
     /// The present for a command that needs no store: by the simulator's clock, or this machine's.

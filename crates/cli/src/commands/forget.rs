@@ -7,6 +7,7 @@ use domain::{
     record::{Phase, Record},
 };
 use jiff::Timestamp;
+use local::file::Purpose;
 use report::{
     count,
     problems::{ONLY_RECORDED, gone},
@@ -72,7 +73,7 @@ pub(super) struct ForgottenRecord {
 }
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
-    let session = context.connection.open_for_write().await?;
+    let session = context.connection.open_for(Purpose::Change).await?;
     let records = names::find(&session.store, &args.resources, session.now).await?;
     let in_force = session.store.in_force().await?;
     let rules = in_force.rules();

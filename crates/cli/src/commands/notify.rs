@@ -1,7 +1,7 @@
 //! `offhours notify`: the targets to which events are sent.
 
 use domain::TargetName;
-use local::notify::Notifier;
+use local::{file::Purpose, notify::Notifier};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -66,7 +66,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
                        serve`, --data FILE"
         );
     }
-    let session = context.connection.open_for_write().await?;
+    let session = context.connection.open_for(Purpose::Change).await?;
     let configuration = session.store.in_force().await?.configuration;
     let targets = &configuration.settings.notify;
     for name in &args.targets {
