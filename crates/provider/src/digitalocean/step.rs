@@ -220,7 +220,8 @@ impl<'a> Order<'a> {
             backup_policy: made.backup_policy.as_ref(),
             ipv6: has("ipv6"),
             monitoring: has("monitoring"),
-            with_droplet_agent: has("droplet_agent").then_some(true),
+            // Asked for, the agent has to be installable on what the snapshot has by now (DOSPEC).
+            with_droplet_agent: (!has("droplet_agent")).then_some(false),
             public_networking: made.private_only.then_some(false),
             tags,
             volumes: &made.volumes,

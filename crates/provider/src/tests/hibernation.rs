@@ -425,7 +425,7 @@ async fn a_droplet_is_made_again_as_it_was() {
         concat!(
             r#"{{"name":"web","region":"fra1","size":"s-2vcpu-4gb","image":7,"ssh_keys":["3b:16"],"#,
             r#""backups":true,"backup_policy":{{"plan":"daily","hour":8}},"ipv6":false,"#,
-            r#""monitoring":true,"with_droplet_agent":true,"public_networking":false,"#,
+            r#""monitoring":true,"public_networking":false,"#,
             r#""tags":["env:staging","offhours-mark:{mark}","offhours-of:droplet-42","offhours:office"],"#,
             r#""volumes":["{volume}"],"vpc_uuid":"760e09ef","#,
             r##""user_data":"#cloud-config\nssh_deletekeys: false\npreserve_hostname: true\n"}}"##,
