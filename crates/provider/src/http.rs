@@ -449,8 +449,10 @@ const DISPOSITIONS: &[(Match, Disposition)] = &[
     (Match::Code("service_error"), Disposition::Unavailable),
     // DigitalOcean has one code for every 422; its messages (TFDO, issues) are hints.
     (Match::Message("pending event"), Disposition::Busy),
+    (Match::Message("blocking events"), Disposition::Busy),
     (Match::Message("already powered"), Disposition::Busy),
     (Match::Message("currently powered off"), Disposition::Busy),
+    (Match::Message("currently on"), Disposition::Busy),
     (Match::Message("being resized"), Disposition::Busy),
     (Match::Message("currently resizing"), Disposition::Busy),
     (Match::Message("already resizing"), Disposition::Busy),
