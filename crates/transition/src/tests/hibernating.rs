@@ -1391,15 +1391,19 @@ fn what_a_person_gave_back_meanwhile_is_not_lacking() {
 }
 
 #[test]
-fn what_is_accepted_and_never_seen_is_given_up_after_three_requests() {
-    let accepted = |attempts| {
-        let case = half_attached().at("tue 08:02").taken(START);
+fn what_is_attached_and_never_seen_is_given_up_after_some_requests() {
+    let after = |attempts, case: Case| {
         let mut case = case.record(|record| record.attempts = attempts);
         case.now = at("tue 08:20");
         case.then()
     };
-    assert_eq!(accepted(1).kept().refused, []);
-    assert_eq!(accepted(2).kept().refused.len(), 1);
+    let accepted = half_attached().at("tue 08:02").taken(START);
+    assert_eq!(after(1, accepted.clone()).kept().refused, []);
+    assert_eq!(after(2, accepted.clone()).kept().refused.len(), 1);
+    // A cloud that fails at one thing again and again must not keep a machine off.
+    let unanswered = accepted.unanswered();
+    assert_eq!(after(4, unanswered.clone()).kept().refused, []);
+    assert_eq!(after(5, unanswered).kept().refused.len(), 1);
 }
 
 #[test]

@@ -20,8 +20,10 @@ const GIVEN_UP: &str = "its snapshot has not ended in the longest time that it m
 /// A start that has waited this long for a machine to be created is reported.
 const NO_ROOM_FOR: SignedDuration = SignedDuration::from_mins(10);
 
-/// A machine runs without what it was not given back after this many requests that its cloud took.
+/// A machine runs without what it was not given back after this many requests that its cloud took,
+/// or this many that it did not answer.
 const TRIES_TO_ATTACH: u32 = 3;
+const UNANSWERED_TRIES_TO_ATTACH: u32 = 6;
 
 /// Returns the result of the last request, as far as it is seen; only for those of hibernation.
 pub(super) fn outcome(view: View<'_>, request: &Request) -> Option<Outcome> {
@@ -131,8 +133,8 @@ pub(super) fn void(record: &mut Record, view: View<'_>, request: &Request) -> Op
         request.created_machine = None;
     }
     let accepted = matches!(request.ask, Ask::Accepted { .. });
-    if record.attempts >= TRIES_TO_ATTACH
-        && accepted
+    let tries = if accepted { TRIES_TO_ATTACH } else { UNANSWERED_TRIES_TO_ATTACH };
+    if record.attempts >= tries
         && let Some(Next::Ask(Step::Attach(what))) = next(view, request.direction)
         && let Some(kept) = record.hibernation.as_deref_mut()
     {
