@@ -243,5 +243,8 @@ impl Account {
             self.ledger.open(meter.clone(), life);
             reserved.meter = Some(meter);
         }
+        for id in before.into_iter().chain(droplet) {
+            self.droplet(id);
+        }
     }
 }

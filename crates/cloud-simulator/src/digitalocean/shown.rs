@@ -40,7 +40,7 @@ pub(crate) fn droplet(account: &Account, droplet: &Droplet, now: Timestamp) -> V
         "status": droplet.status,
         "created_at": timestamp(droplet.created),
         "features": features(droplet),
-        "networks": networks(droplet),
+        "networks": networks(account, droplet),
         "snapshot_ids": snapshots.map(|snapshot| snapshot.id).collect::<Vec<_>>(),
         "volume_ids": volumes.map(|volume| &volume.id).collect::<Vec<_>>(),
         "size": size,
@@ -76,8 +76,8 @@ fn features(droplet: &Droplet) -> Vec<&'static str> {
 }
 
 /// A Droplet's addresses, which are unique; none while it is being created. Its address in its VPC
-/// cannot be chosen.
-fn networks(droplet: &Droplet) -> Value {
+/// cannot be chosen. A reserved IPv4 address is among them (godo #343).
+fn networks(account: &Account, droplet: &Droplet) -> Value {
     let id = droplet.id;
     if droplet.status == DropletStatus::New {
         return json!({"v4": [], "v6": []});
@@ -98,11 +98,14 @@ fn networks(droplet: &Droplet) -> Value {
     });
     let has_v6 = droplet.has.contains(&Extra::Ipv6);
     let private = format!("10.110.{}.{}", id / 250 % 250, 2 + id % 250);
+    let reserved = account.things.attached_to(id, Kind::ReservedIp);
+    let reserved = reserved.map(|ip| v4(ip.ip.clone(), "203.0.113.1", "public"));
+    let own = [
+        v4(public_address(id, false), "198.18.0.1", "public"),
+        v4(private, "10.110.0.1", "private"),
+    ];
     json!({
-        "v4": [
-            v4(public_address(id, false), "198.18.0.1", "public"),
-            v4(private, "10.110.0.1", "private"),
-        ],
+        "v4": own.into_iter().chain(reserved).collect::<Vec<_>>(),
         "v6": if has_v6 { vec![v6] } else { Vec::new() },
     })
 }

@@ -88,9 +88,12 @@ impl Hibernates for Api {
             Some(attachments) => self.project_of(droplet_id(id)?, attachments).await?,
             None => None,
         };
-        let Some(whole) = self.with_attachments(id).await? else {
+        let Some(mut whole) = self.with_attachments(id).await? else {
             return Ok(None);
         };
+        if let Some(attachments) = lists.attachments {
+            whole.hide_reserved(attachments);
+        }
         let has_backups = lists.attachments.is_some() && whole.features.contains("backups");
         let policy = if has_backups { self.backup_policy(whole.droplet.id).await? } else { None };
         Ok(Some(body(whole, lists, project, policy)))
@@ -324,7 +327,9 @@ fn body(
             features,
             backups,
             backup_policy,
-            private_only: ips(&whole.networks.v4, "public").next().is_none(),
+            // One that shows no address at all says nothing.
+            private_only: ips(&whole.networks.v4, "private").next().is_some()
+                && ips(&whole.networks.v4, "public").next().is_none(),
             ..Manifest::default()
         };
         attachments.add_to(&mut manifest, number);

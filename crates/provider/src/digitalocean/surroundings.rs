@@ -239,7 +239,24 @@ impl AccountStatus {
     }
 }
 
+/// Returns the reserved addresses that a Droplet has.
+fn reserved(attachments: &Attachments, droplet: u64) -> impl Iterator<Item = &String> {
+    attachments.to(droplet).filter_map(|thing| {
+        let Attachment::FloatingIp(ip) = &thing.what else { return None };
+        Some(ip)
+    })
+}
+
 impl DropletWithAttachments {
+    /// Leaves only its own addresses: a reserved IPv4 address is shown among them
+    /// (digitalocean/godo, issue 343).
+    pub(super) fn hide_reserved(&mut self, attachments: &Attachments) {
+        let reserved: BTreeSet<_> = reserved(attachments, self.droplet.id).collect();
+        for family in [&mut self.networks.v4, &mut self.networks.v6] {
+            family.retain(|network| !reserved.contains(&network.ip_address));
+        }
+    }
+
     pub(super) fn surroundings(
         &self,
         attachments: &Attachments,
@@ -248,10 +265,7 @@ impl DropletWithAttachments {
     ) -> Surroundings {
         let (id, tags) = (self.droplet.id, self.droplet.tags.as_ref());
         let things = || attachments.to(id);
-        let reserved = things().filter_map(|thing| {
-            let Attachment::FloatingIp(ip) = &thing.what else { return None };
-            Some(ip.clone())
-        });
+        let reserved = reserved(attachments, id).cloned();
         let (reserved_v6, reserved): (Vec<_>, Vec<_>) = reserved.partition(|ip| ip.contains(':'));
         let unreadable = [
             (tags.is_none(), "its tags"),

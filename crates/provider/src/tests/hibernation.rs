@@ -44,7 +44,13 @@ fn droplet(number: u64, status: &str) -> Value {
         "region": {"slug": "fra1"}, "features": ["backups", "ipv6", "private_networking"],
         "volume_ids": [VOLUME], "vpc_uuid": "760e09ef-dc84-11e8-981e-3cfdfeaae000",
         "image": {"id": 7, "type": "snapshot"},
-        "networks": {"v4": [{"ip_address": "198.51.100.1", "type": "public"}], "v6": []},
+        "networks": {
+            "v4": [
+                {"ip_address": "198.51.100.1", "type": "public"},
+                {"ip_address": "203.0.113.4", "type": "public"},
+            ],
+            "v6": [],
+        },
     })
 }
 
