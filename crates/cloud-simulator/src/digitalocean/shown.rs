@@ -36,7 +36,8 @@ pub(crate) fn droplet(account: &Account, droplet: &Droplet, now: Timestamp) -> V
         "vcpus": size["vcpus"],
         "disk": droplet.disk,
         "disk_info": disks(droplet),
-        "locked": droplet.guest.action.is_some(),
+        // An administrator's lock; not set while an action runs (droplet_kit #218).
+        "locked": false,
         "status": droplet.status,
         "created_at": timestamp(droplet.created),
         "features": features(droplet),

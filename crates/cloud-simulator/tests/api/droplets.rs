@@ -39,7 +39,7 @@ async fn a_power_off_completes_before_the_status_shows_it() {
     assert_eq!(action["type"], "power_off");
     assert_eq!(action["completed_at"], Value::Null);
     assert_eq!(action["resource_id"], 1);
-    assert_eq!(shown(&clouds, 1).await, (json!("active"), true));
+    assert_eq!(shown(&clouds, 1).await, (json!("active"), false));
 
     clouds.pass(10);
     let path = format!("/v2/actions/{}", action["id"]);
