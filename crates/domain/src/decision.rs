@@ -248,7 +248,13 @@ fn decide(
         return leave(LeaveReason::NothingDesired);
     };
     if record.held && edge.key.rank != Rank::Manual && !brings_back(record, edge) {
-        return leave(LeaveReason::Held);
+        // What is under way came from a command, or gives back what Offhours had stopped.
+        return match record.in_flight() {
+            Some(transition) if wants_asking(record, now) => {
+                Decision::AskAgain(transition.direction)
+            }
+            Some(_) | None => leave(LeaveReason::Held),
+        };
     }
     let rule = membership.rule(rules.configuration);
     let policy = membership.policy(rules.configuration);

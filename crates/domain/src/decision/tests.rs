@@ -228,6 +228,15 @@ fn what_is_held_waits_for_approval_but_obeys_a_person() {
     let commanded = held.commanded("mon 10:00", STOPPED);
     let decision = world().decide(&commanded, "mon 10:00");
     acts(&decision, "mon 10:00", Rank::Manual, STOP, Why::Edge);
+    // The start of what Offhours had stopped, or a command that a schedule's edge follows.
+    let retry = Ask::Failed { retry_at: at("mon 19:01") };
+    let record = office_droplet().having_handled("mon 19:00", RUNNING);
+    let record = record.in_flight_towards(START, "mon 19:00");
+    let under_way = Record { held: true, request: Some(request(retry)), ..record };
+    leaves(&world().decide(&under_way, "mon 19:00"), &LeaveReason::Held);
+    for instant in ["mon 19:01", "tue 08:00"] {
+        assert_eq!(world().decide(&under_way, instant), Decision::AskAgain(START), "{instant}");
+    }
 }
 
 #[test]
