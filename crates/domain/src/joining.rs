@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::{
     decision::{Rules, Verdict, judge},
+    edge::Rank,
     membership::Subject,
     record::{Phase, Record},
 };
@@ -43,6 +44,12 @@ impl Record {
         self.retry_at = None;
         // What Offhours holds stopped, or has in flight, stays its own to bring back or to finish.
         if self.in_flight().is_some() || self.is_held_stopped() {
+            return new;
+        }
+        // A command that was carried out stands until the next edge, and must not act again.
+        let latest = verdict.edge.as_ref().map(|edge| edge.key);
+        let handled = self.handled.as_ref().map(|handled| handled.key);
+        if handled.is_some_and(|key| key.rank == Rank::Manual && Some(key) == latest) {
             return new;
         }
         let before = self.handled.take();
@@ -183,6 +190,21 @@ mod tests {
         assert!(record.manual_command.is_some());
         let back = back(&world(), record);
         assert_eq!((back.handled, back.manual_command), (None, None));
+    }
+
+    #[test]
+    fn a_command_that_was_carried_out_does_not_act_again_when_its_resource_joins_anew() {
+        let record = office_droplet().commanded("tue 08:30", Desired::Stopped);
+        let record = record.having_handled_ranked("tue 08:30", Rank::Manual, Desired::Stopped);
+        let handled = record.handled.clone();
+        // A person has started it since.
+        let back = back(&world(), record.settled(Power::Running));
+        assert_eq!((back.joined_at, back.handled.clone()), (Some(at("tue 10:00")), handled));
+        let decision = world().decide(&back, "tue 10:00");
+        assert_eq!(decision, Decision::Leave(LeaveReason::Handled));
+        // The next edges are followed.
+        let decision = world().decide(&back, "tue 19:00");
+        assert!(matches!(decision, Decision::Act(due) if due.direction == Direction::Stop));
     }
 
     #[test]
