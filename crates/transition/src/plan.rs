@@ -109,7 +109,7 @@ impl Planner<'_> {
         if at_end && self.has_just_gone_silent(due) {
             return Plan::Postpone(SILENT.to_owned());
         }
-        if !at_end && self.is_too_late(due) {
+        if !at_end && self.is_too_late(&due.cause, &due.handled) {
             return self.leave_running(due, Ending::TooLate, TOO_LATE);
         }
         // A watch-out that a person overtook leaves its instant behind, which may have passed.
@@ -154,17 +154,13 @@ impl Planner<'_> {
     /// Reports whether the next start comes before a stop of a database or a node pool could be
     /// done and undone: after an outage it would shrink minutes before opening. A schedule that
     /// leaves no more time than that is followed as it is written.
-    fn is_too_late(&self, due: &Due) -> bool {
+    fn is_too_late(&self, cause: &Cause, edge: &Handled) -> bool {
         let kind = self.view.record.kind();
-        if self.direction == Direction::Start || due.cause != Cause::Schedule || !kind.is_sized() {
-            return false;
-        }
-        let start = self.view.next_start();
-        let both = effect_timeout(kind) * 2;
-        let lacks_time = |start: Timestamp, from| start.duration_since(from) < both;
-        start.is_some_and(|start| {
-            lacks_time(start, self.view.now) && !lacks_time(start, due.handled.key.instant)
-        })
+        let asked_for = matches!(cause, Cause::Manual { .. } | Cause::OverrideSet);
+        self.direction == Direction::Stop
+            && !asked_for
+            && kind.is_sized()
+            && self.view.is_late(edge.key.instant, effect_timeout(kind) * 2)
     }
 
     /// Handles a newer edge in the same direction.
@@ -255,6 +251,13 @@ impl Planner<'_> {
         if self.mode() == Mode::Observe {
             return Plan::Leave;
         }
+        if let Some(transition) = self.view.record.in_flight()
+            && let Some(edge) = &self.view.record.handled
+            && self.is_too_late(&transition.cause, edge)
+            && !self.view.record.may_be_smaller()
+        {
+            return self.given_up_too_late(transition);
+        }
         if let Some(reason) = self.runs_without_its_plan() {
             return Plan::Postpone(reason.to_owned());
         }
@@ -320,6 +323,19 @@ impl Planner<'_> {
         let overtaken =
             Event::Overtaken { direction: self.direction, cause: Some(transition.cause.clone()) };
         self.write(record, Some(ended), vec![overtaken])
+    }
+
+    /// Ends a stop of which nothing was accepted until it was too late for it.
+    fn given_up_too_late(&self, transition: &Transition) -> Plan {
+        let reason = TOO_LATE.to_owned();
+        let ended = self.ended(transition, Ending::TooLate);
+        let ended = HistoryEntry { reason: Some(reason.clone()), ..ended };
+        let mut record = self.view.record.clone();
+        record.last = ended.last(&record);
+        record.phase = Phase::Settled { at: self.view.seen.resource.power };
+        record.drop_request();
+        let left = Event::AlreadyThere { direction: self.direction, reason };
+        self.write(record, Some(ended), vec![left])
     }
 
     /// Acknowledges an edge that finds the resource where it leads, or leaves it where it is.

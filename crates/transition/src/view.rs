@@ -11,7 +11,7 @@ use domain::{
     step::Step,
     stop_method::StopMethod,
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::event::Event;
 
@@ -88,6 +88,15 @@ impl<'a> View<'a> {
     /// When the resource is to run next.
     pub(crate) fn next_start(self) -> Option<Timestamp> {
         next_start(self.record, self.rules, self.now)
+    }
+
+    /// Reports whether the next start has come nearer since an edge than a stop and its start take
+    /// together. A schedule that leaves no more time than that is followed all the same.
+    pub(crate) fn is_late(self, edge: Timestamp, both: SignedDuration) -> bool {
+        self.next_start().is_some_and(|start| {
+            let lacks_time = |from| start.duration_since(from) < both;
+            lacks_time(self.now) && !lacks_time(edge)
+        })
     }
 
     /// The size that a stop leads to: fixed by its claim if that changes a machine's plan.

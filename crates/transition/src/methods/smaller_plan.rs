@@ -83,8 +83,17 @@ impl Method for SmallerPlan {
             return Next::Wait("no plan to which it could shrink is known".to_owned());
         };
         let is_there = resource.size.plan() == to.plan;
+        let move_it = Step::Resize(SavedState::Machine(to.clone()));
+        if direction == Direction::Stop && resource.power == Power::Stopped && !is_there {
+            let edge = record.handled.as_ref().map(|handled| handled.key.instant);
+            let both = move_it.effect_timeout(&resource.size).map(|time| time * 2);
+            let late = edge.zip(both).is_some_and(|(edge, both)| view.is_late(edge, both));
+            if late && !record.may_be_smaller() {
+                return Next::StayOff("too near to its next start, only powered off".to_owned());
+            }
+        }
         Next::Ask(match resource.power {
-            Power::Stopped if !is_there => Step::Resize(SavedState::Machine(to.clone())),
+            Power::Stopped if !is_there => move_it,
             Power::Stopped | Power::Running | Power::Between => off(view.switch_off()),
         })
     }

@@ -420,6 +420,15 @@ fn what_would_hardly_be_stopped_before_its_next_start_is_left_running() {
     let drifted = database().following(|policy| policy.enforce = true);
     let drifted = drifted.handled("19:00", STOPPED).at("tue 07:50");
     drifted.leaves(STOP);
+    // So is what was asked for all night and never accepted.
+    let refused = database().asked(STOP, "19:00", failed("tue 06:50"));
+    let refused = refused.handled("19:00", STOPPED);
+    assert!(matches!(refused.clone().at("tue 06:59").plan(STOP), Plan::Send(_)));
+    let ended = refused.clone().at("tue 07:45").writes(STOP);
+    assert!(is_settled(&ended.record, Power::Running));
+    assert_eq!(ended.history.unwrap().ending, Ending::TooLate);
+    let shrunk = refused.record(|record| record.may_have_shrunk = true);
+    assert!(matches!(shrunk.at("tue 07:45").plan(STOP), Plan::Send(_)));
     // A schedule that leaves no more time than that is followed all the same.
     let shut = database().open(&[("08:00", "12:00"), ("12:30", "19:00")]);
     assert!(stopped(shut, "tue 12:01"));

@@ -127,6 +127,19 @@ fn a_stop_switches_off_then_moves_and_ends_when_it_is_small() {
 }
 
 #[test]
+fn a_machine_that_is_off_too_late_is_not_moved_any_more() {
+    let off = resized().switched_off();
+    assert_eq!(off.clone().at("tue 06:00").sends(STOP).step(), resize_to(SMALL));
+    let late = off.clone().at("tue 07:46");
+    late.leaves(STOP);
+    let write = late.records();
+    assert!(is_settled(&write.record, Power::Stopped));
+    assert_eq!(write.history.unwrap().ending, Ending::Seen);
+    let moving = off.record(|record| record.may_have_shrunk = true).at("tue 07:46");
+    assert_eq!(moving.sends(STOP).step(), resize_to(SMALL));
+}
+
+#[test]
 fn a_start_moves_back_then_switches_on_and_clears_only_then() {
     let case = resized().growing();
     assert!(case.record.request.as_ref().unwrap().step.moves());
