@@ -77,7 +77,10 @@ fn events(text: &str) -> Result<Vec<String>, LineError> {
             }
         }
     }
-    Ok(days)
+    match event {
+        Some((line, _)) => Err((line, "this event has no end".to_owned())),
+        None => Ok(days),
+    }
 }
 
 /// Returns the lines with their numbers; a line that begins with a blank continues the one before.
@@ -95,7 +98,11 @@ fn unfolded(text: &str) -> Vec<(usize, String)> {
 /// The days of an event, as one entry of a list; none if it is not an all-day event.
 fn days_of(event: &Event) -> Result<Option<String>, String> {
     let property = |name: &str| event.get(name).map(String::as_str);
-    let first = property("DTSTART").and_then(date);
+    let begins = property("DTSTART");
+    let first = begins.and_then(date);
+    if let Some(begins) = begins.filter(|begins| begins.len() == 8 && first.is_none()) {
+        return Err(format!("{begins} is no day"));
+    }
     let Some(first) = first.filter(|_| property("STATUS") != Some("CANCELLED")) else {
         return Ok(None);
     };
@@ -110,12 +117,14 @@ fn days_of(event: &Event) -> Result<Option<String>, String> {
     };
     // An end is the day after the last one; some programs write the last one.
     let last = first.checked_add((length - 1).max(0).days()).map_err(|_| wrong("the end"))?;
-    let odd = ["RDATE", "EXDATE", "EXRULE"].into_iter().find(|name| event.contains_key(*name));
+    let odd = ["RDATE", "EXDATE", "EXRULE", "RECURRENCE-ID"]
+        .into_iter()
+        .find(|name| event.contains_key(*name));
     let format = match (property("RRULE"), odd) {
-        (None, _) => "%Y-%m-%d",
+        (None, None) => "%Y-%m-%d",
         (Some(rule), None) if is_yearly(rule, first) => "%m-%d",
-        (Some(rule), odd) => {
-            let how = odd.unwrap_or(rule);
+        (rule, odd) => {
+            let how = odd.or(rule).unwrap_or_default();
             return Err(format!(
                 "the event on {first} repeats by {how}, which is not supported; write its days"
             ));
@@ -205,6 +214,14 @@ mod tests {
         }
         let text = "DTSTART;VALUE=DATE:20200101\r\nRRULE:FREQ=YEARLY\r\nEXDATE;VALUE=DATE:20260101";
         assert!(calendar(&event(text)).unwrap_err().1.contains("EXDATE"));
+        let more = "DTSTART;VALUE=DATE:20261225\r\nRDATE;VALUE=DATE:20261228";
+        assert!(calendar(&event(more)).unwrap_err().1.contains("repeats by RDATE"));
+        let moved = "DTSTART;VALUE=DATE:20261225\r\nRECURRENCE-ID;VALUE=DATE:20261224";
+        assert!(calendar(&event(moved)).unwrap_err().1.contains("RECURRENCE-ID"));
+        let no_day = event("DTSTART;VALUE=DATE:20261325");
+        assert_eq!(calendar(&no_day), Err((2, "20261325 is no day".to_owned())));
+        let endless = "BEGIN:VEVENT\r\nDTSTART;VALUE=DATE:20261225\r\n";
+        assert_eq!(calendar(endless), Err((2, "this event has no end".to_owned())));
     }
 
     #[test]
