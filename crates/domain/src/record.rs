@@ -365,7 +365,8 @@ impl Record {
         let plan = Some(resource.size.plan()).filter(|plan| !plan.is_empty());
         self.plan = plan.map(str::to_owned);
         self.unsupported.clone_from(&resource.unsupported);
-        self.created_at = resource.facts.created_at;
+        // While a machine is hibernated, no provider shows when it was created.
+        self.created_at = resource.facts.created_at.or(self.created_at);
     }
 
     /// Reports whether nothing was ever done about the resource, as far as this record shows, or it

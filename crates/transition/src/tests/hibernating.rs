@@ -653,6 +653,16 @@ fn a_hibernated_machine_is_not_woken_from_a_copy_that_was_replaced() {
     }
 }
 
+/// No provider shows it while the machine is away, and what it costs depends on it.
+#[test]
+fn what_is_asleep_keeps_the_instant_of_its_creation() {
+    let mut away = hibernated().asleep().away();
+    away.record.created_at = Some(at("08:00"));
+    assert_eq!(away.resource.facts.created_at, None);
+    away.record.describe(&away.resource);
+    assert_eq!(away.record.created_at, Some(at("08:00")));
+}
+
 fn refusal() -> Refusal {
     Refusal {
         status: Some(423),
