@@ -187,14 +187,18 @@ impl Style {
     pub(crate) const PLAIN: Self = Self { colours: false, width: None };
 
     /// The style for standard output: colors and wrapping only on a terminal, and no colors if
-    /// `NO_COLOR` is set.
+    /// `NO_COLOR` is set or the terminal has none. One may not know its width.
     pub(crate) fn of_stdout() -> Self {
         if !io::stdout().is_terminal() {
             return Self::PLAIN;
         }
         Self {
-            colours: env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
-            width: crossterm::terminal::size().ok().map(|(columns, _)| columns),
+            colours: env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+                && env::var_os("TERM").is_none_or(|terminal| terminal != "dumb"),
+            width: crossterm::terminal::size()
+                .ok()
+                .map(|(columns, _)| columns)
+                .filter(|columns| *columns > 0),
         }
     }
 
