@@ -400,7 +400,16 @@ impl Planner<'_> {
     /// Reports whether the last stop left the resource running though nobody had started it.
     fn came_to_nothing(&self) -> bool {
         let last = self.view.record.last.as_ref().map(|last| last.ending);
-        matches!(last, Some(Ending::Refused | Ending::Stuck | Ending::WouldHave | Ending::TooLate))
+        matches!(
+            last,
+            Some(
+                Ending::Refused
+                    | Ending::Stuck
+                    | Ending::WouldHave
+                    | Ending::TooLate
+                    | Ending::Released
+            )
+        )
     }
 
     /// Waits out an opposite request that may still act on a resource already in its target state.

@@ -389,7 +389,9 @@ fn a_stop_of_ours_that_came_to_nothing_retains_nothing() {
         });
         case.writes(START).record.retained
     };
-    for ending in [Ending::Refused, Ending::Stuck, Ending::WouldHave, Ending::TooLate] {
+    for ending in
+        [Ending::Refused, Ending::Stuck, Ending::WouldHave, Ending::TooLate, Ending::Released]
+    {
         assert!(!after(ending), "{ending}");
     }
     // A person started it after it was stopped, or before the last end edge already.
