@@ -304,6 +304,17 @@ impl When {
         };
         at.ok_or_else(|| no("is beyond the end of the calendar"))
     }
+
+    /// The end that is meant of something that begins later. A length counts from its begin; a day or
+    /// a time is the one that is meant now, unless that is before it.
+    pub fn resolve_end(&self, begin: Timestamp, reader: Reader<'_>) -> Result<Timestamp, NotAWhen> {
+        let is_length = matches!(self.said, Said::Away(_) | Said::Ahead(_));
+        let by_now = self.resolve(Asked::End, reader).ok();
+        match by_now.filter(|at| *at > begin && !is_length) {
+            Some(at) => Ok(at),
+            None => self.resolve(Asked::End, Reader { now: begin, ..reader }),
+        }
+    }
 }
 
 /// The instant on the first day if it lies in the direction that is asked for, or else the one so many

@@ -22,7 +22,7 @@ use crate::{
     exit::UsageError,
     names::record_of,
     print::Screen,
-    time::{Asked, Length, Reader, When},
+    time::{Asked, Length, NotAWhen, Reader, When},
 };
 
 /// A longer override needs confirmation: a slip, or a sign that the schedule should change.
@@ -106,8 +106,8 @@ impl Request<'_> {
     ) -> Result<Change, UsageError> {
         let schedule = selected.rule(target).map(|rule| &rule.schedule);
         let zone = context.zone(&*selected.in_force.configuration);
-        let resolved = |when: &When, asked, now| {
-            let at = when.resolve(asked, Reader { now, zone: &zone, schedule });
+        let reader = Reader { now, zone: &zone, schedule };
+        let checked = |when: &When, at: Result<Timestamp, NotAWhen>, now| {
             let at = at.map_err(|error| UsageError(format!("{target}: {error}")))?;
             if at.duration_since(now) > AT_MOST {
                 bail_usage!("{target}: `{when}` is more than ten years away");
@@ -119,8 +119,9 @@ impl Request<'_> {
             bail_usage!("{target}: `{when}` is {at}, which is not after {now}")
         };
         let replaces = selected.in_force.overrides.get(target);
-        let begin =
-            self.args.from.as_ref().map(|from| resolved(from, Asked::Begin, now)).transpose()?;
+        let from = self.args.from.as_ref();
+        let begin = from.map(|from| checked(from, from.resolve(Asked::Begin, reader), now));
+        let begin = begin.transpose()?;
         if let (Some(_), Some(active)) = (begin, replaces.filter(|one| one.is_active(now))) {
             bail_usage!(
                 "{target}: it is overridden until {}, and the new override would end that now: \
@@ -128,7 +129,8 @@ impl Request<'_> {
                 local(active.ends_at, &zone)
             );
         }
-        let ends_at = resolved(&self.until, Asked::End, begin.unwrap_or(now))?;
+        let from = begin.unwrap_or(now);
+        let ends_at = checked(&self.until, self.until.resolve_end(from, reader), from)?;
         let set_at = begin.unwrap_or_else(|| edge_at(now, &selected.concerned(target), replaces));
         let one = Override {
             target: target.clone(),

@@ -100,7 +100,7 @@ pub(crate) struct SetArgs {
     /// End of the override: 21:00, "tomorrow 9am", friday, 2026-11-24, an instant, or next-edge.
     #[arg(long, value_name = "WHEN", conflicts_with = "lasting", add = candidates::times())]
     until: Option<When>,
-    /// Begin of the override, if later than now. The end counts from there.
+    /// Begin of the override, if later than now. A length counts from there.
     #[arg(long, value_name = "WHEN", add = candidates::times())]
     from: Option<When>,
     #[command(flatten)]

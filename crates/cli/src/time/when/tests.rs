@@ -46,6 +46,31 @@ fn read(
 /// Saturday, a quarter past one in Berlin.
 const SATURDAY: &str = "2026-11-21T12:15:00Z";
 
+/// On Saturday, for what begins on Sunday at four.
+#[test]
+fn an_end_is_a_length_from_the_begin_or_the_day_that_is_meant_now() {
+    let begin = instant("2026-11-22T04:00:00+01:00");
+    for (text, expected) in [
+        ("2h", "22 06:00"),
+        ("in 2h", "22 06:00"),
+        ("tomorrow 5am", "22 05:00"),
+        ("tomorrow", "23 00:00"),
+        ("sunday", "23 00:00"),
+        ("21:00", "22 21:00"),
+        ("saturday 20:00", "28 20:00"),
+        ("2026-11-24", "25 00:00"),
+    ] {
+        let place = zone("Europe/Berlin");
+        let reader = Reader { now: instant(SATURDAY), zone: &place, schedule: None };
+        let end = when(text).resolve_end(begin, reader).unwrap();
+        assert_eq!(
+            end.to_zoned(place.clone()).strftime("%d %H:%M").to_string(),
+            expected,
+            "{text}"
+        );
+    }
+}
+
 /// What each time means on Saturday in Berlin: as a beginning and as an end to come, and as a
 /// beginning and as an end that is over. Everything is in the zone of Berlin, an hour ahead of UTC.
 #[test]
