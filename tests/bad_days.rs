@@ -136,13 +136,13 @@ async fn a_clock_that_jumps_by_an_hour_either_way_amid_a_stop_sends_nothing_twic
         serving.ends_well().await;
         for jump in jumps {
             let round = ended(clock.of(world.serve(&ONCE), jump)).await;
-            assert_eq!(round.code, Some(0), "{jump}: {}", round.stderr);
+            // An hour ahead, its effect is late, and a person hears of it.
+            assert!(matches!(round.code, Some(0 | 3)), "{jump}: {}", round.stderr);
         }
-        // By the right clock again, it ends.
-        while world.record().await.in_flight().is_some() {
-            let round = world.run(&ONCE).await;
-            assert_eq!(round.code, Some(0), "{}", round.stderr);
-        }
+        // Once it shows, the first inventory ends it.
+        while world.simulator.resources().await[WEB]["status"] != "off" {}
+        let round = ended(clock.of(world.serve(&ONCE), 7200)).await;
+        assert_eq!(round.code, Some(0), "{}", round.stderr);
         assert_eq!(world.record().await.phase, Phase::Settled { at: Power::Stopped });
         assert_eq!(world.changes().await, 1, "{jumps:?}");
     }

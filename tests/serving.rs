@@ -10,7 +10,7 @@ use domain::{
 use environment::Clock;
 use jiff::{ToSpan as _, tz::TimeZone};
 use local::engine::Engine;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
@@ -213,6 +213,14 @@ async fn a_round_ends_with_1_if_something_was_not_done_and_with_2_if_a_setting_i
     world.variables = vec![("OFFHOURS_MODE", "off".to_owned())];
     let ended = world.run(&ONCE).await;
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    let world = World::new().await;
+    let unavailable = json!({
+        "match": {"method": "GET"},
+        "does": {"answer": {"status": 503, "body": "{}"}},
+    });
+    world.simulator.fault(unavailable).await;
+    let ended = world.run(&ONCE).await;
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
 }
 
 #[tokio::test]

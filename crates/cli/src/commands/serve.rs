@@ -9,6 +9,7 @@ use domain::{
 use environment::settings;
 use local::{Local, Options, clouds::Clouds, health};
 use sd_notify::NotifyState;
+use store::Store;
 use tokio::sync::mpsc;
 
 use crate::{
@@ -107,9 +108,17 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     show_rest(&mut view, &mut news)?;
     Ok(match args.once && !interrupted {
         true if is_refused => Exit::BadUsage,
+        true if is_any_unlisted(local.store()).await? => Exit::Failed,
         true => view.exit(),
         false => Exit::Done,
     })
+}
+
+/// Reports whether an account could not be listed: what is due of it may not have been seen.
+async fn is_any_unlisted(store: &Store) -> anyhow::Result<bool> {
+    let states = store.account_states().await?.read;
+    let accounts = &store.in_force().await?.configuration.accounts;
+    Ok(states.values().any(|state| state.error.is_some() && accounts.contains_key(&state.account)))
 }
 
 /// Puts a configuration into force, and reports it to the targets of `[notify]`. Returns false if it
