@@ -17,7 +17,7 @@ use super::{
     Api, droplet, schema,
     schema::{DropletWithAttachments, ips},
     surroundings::{
-        AccountResponse, DatabaseName, Databases, Firewall, Key, LoadBalancer, Policy, ReservedIp,
+        AccountResponse, DatabaseName, Firewall, Key, LoadBalancer, Policy, ReservedIp,
         TrustedSources,
     },
 };
@@ -158,7 +158,8 @@ impl Api {
 
     /// Returns whom each database lets in. One that is deleted meanwhile is skipped.
     async fn trusted_sources(&self) -> Result<Vec<Reference>, ProviderError> {
-        let Databases { databases } = self.0.read(&Request::get("/v2/databases")).await?;
+        let databases = self.all_databases::<DatabaseName>(Reading::UNTIMED).await?;
+        let databases = databases.items.into_iter().map(|(_, database)| database);
         let sources = async |database: DatabaseName| {
             let path = format!("/v2/databases/{}/firewall", database.id.0);
             let read = ProviderError::found(self.0.read(&Request::get(path)).await)?;

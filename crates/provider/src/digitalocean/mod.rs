@@ -42,6 +42,9 @@ const PER_PAGE: u32 = 200;
 /// The path that lists the plans for Droplets and for the nodes of pools.
 const SIZES: &str = "/v2/sizes";
 
+/// The path that lists databases.
+const DATABASES: &str = "/v2/databases";
+
 #[derive(Debug, Clone)]
 pub(crate) struct Api(Http);
 
@@ -83,7 +86,7 @@ impl Cloud for Api {
         let path = match kind {
             ResourceKind::Droplet => "/v2/droplets?per_page=1",
             // The list is not paginated (DOSPEC), and its rows are few.
-            ResourceKind::Database => "/v2/databases",
+            ResourceKind::Database => DATABASES,
             ResourceKind::NodePool => "/v2/kubernetes/clusters?per_page=1",
             ResourceKind::Server | ResourceKind::Machine => return Ok(()),
         };
@@ -236,19 +239,9 @@ impl Api {
         Ok(droplets)
     }
 
-    /// The list is not paginated (DOSPEC). If it comes in pages all the same, all pages are read.
     async fn databases(&self, reading: Reading<'_>) -> Result<ResourcesRead, ProviderError> {
-        let path = "/v2/databases";
-        let requested_at = reading.begin().ok_or(ProviderError::OutOfTime { read: 0, of: None })?;
-        let whole: schema::Page<_> = self.0.read(&Request::get(path)).await?;
-        let mut databases = Read::<Element<schema::Database>>::nothing();
-        if whole.next_and_last().0.is_some() {
-            databases = self.all(path, reading).await?;
-            databases.requests += 1;
-        } else {
-            databases.add(reading, requested_at, whole.items);
-        }
-        Ok(databases.map(|one| one.of_kind(ResourceKind::Database, path).map(database)))
+        let read = self.all_databases::<Element<schema::Database>>(reading).await?;
+        Ok(read.map(|one| one.of_kind(ResourceKind::Database, DATABASES).map(database)))
     }
 
     /// A cluster that is deleted after the list was read counts as having no pools.
@@ -316,6 +309,24 @@ impl Api {
         reading: Reading<'_>,
     ) -> Result<Read<T>, ProviderError> {
         pages::all(reading, async |number| self.page(path, number).await).await
+    }
+
+    /// The list of databases is not paginated (DOSPEC). If it comes in pages all the same, all pages
+    /// are read.
+    async fn all_databases<T: DeserializeOwned>(
+        &self,
+        reading: Reading<'_>,
+    ) -> Result<Read<T>, ProviderError> {
+        let requested_at = reading.begin().ok_or(ProviderError::OutOfTime { read: 0, of: None })?;
+        let whole: schema::Page<T> = self.0.read(&Request::get(DATABASES)).await?;
+        let mut databases = Read::nothing();
+        if whole.next_and_last().0.is_some() {
+            databases = self.all(DATABASES, reading).await?;
+            databases.requests += 1;
+        } else {
+            databases.add(reading, requested_at, whole.items);
+        }
+        Ok(databases)
     }
 
     /// Reads a whole list whose rows have no age of their own.

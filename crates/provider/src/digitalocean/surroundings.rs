@@ -180,12 +180,6 @@ pub(super) struct DatabaseName {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Databases {
-    #[serde(default, deserialize_with = "null_is_empty")]
-    pub(super) databases: Vec<DatabaseName>,
-}
-
-#[derive(Deserialize)]
 pub(super) struct TrustedSources {
     #[serde(default, deserialize_with = "null_is_empty")]
     pub(super) rules: Vec<TrustedSource>,
