@@ -415,7 +415,7 @@ pub(super) struct PoolUpdate<'a> {
 #[derive(Deserialize)]
 pub(super) struct UpdatedPool {
     #[expect(dead_code, reason = "its presence is what makes the answer usable")]
-    node_pool: NodePool,
+    node_pool: IgnoredAny,
 }
 
 #[derive(Deserialize)]
