@@ -19,6 +19,7 @@ use report::{
     state::AccountFailure,
     strip::Strip,
     time::{ago, local, short},
+    unsent::Unsent,
 };
 
 use crate::{Audience, Input};
@@ -198,27 +199,35 @@ impl<'a> Facts<'a> {
 
     /// What a schedule desires now, until when, and by what or whom.
     pub(crate) fn schedule_sentence(&self, name: &ScheduleName, rule: &Rule) -> String {
-        let now = self.input.now;
+        let Input { in_force, zone, now, .. } = self.input;
+        let rules = in_force.rules();
+        let but = |to, at| Unsent::of_schedule(name, rule, rules, to, at).but(zone, now);
         let target = OverrideTarget::Schedule(name.clone());
-        let overrides = &self.input.in_force.overrides;
+        let overrides = &in_force.overrides;
         if let Some(one) = overrides.get(&target).filter(|one| one.is_active(now)) {
             let until = self.time(one.ends_at);
-            let then = desired_or_any(rule.schedule.desired_at(one.ends_at));
+            let then = rule.schedule.desired_at(one.ends_at);
+            let (then, but) = (desired_or_any(then), but(then, one.ends_at));
             let state = on_or_off(Some(one.desired));
             if self.is_public() {
-                return format!("{state} until {until}, by an override, then {then}.");
+                return format!("{state} until {until}, by an override, then {then}{but}.");
             }
             let why = one.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-            return format!("{state} until {until}, then {then}. An override by {}{why}.", one.by);
+            return format!(
+                "{state} until {until}, then {then}{but}. An override by {}{why}.",
+                one.by
+            );
         }
-        let state = on_or_off(rule.schedule.desired_at(now));
-        match coming_edges_of(name, self.input.in_force.rules(), now).next() {
+        let desired = rule.schedule.desired_at(now);
+        let state = on_or_off(desired);
+        match coming_edges_of(name, rules, now).next() {
             Some(edge) => {
+                let but = but(edge.desired, edge.key.instant);
                 let (at, then) = (self.time(edge.key.instant), desired_or_any(edge.desired));
                 let by = if edge.cause == Cause::Schedule { "the schedule" } else { "an override" };
-                format!("{state} until {at}, then {then}, by {by}.")
+                format!("{state} until {at}, then {then}, by {by}{but}.")
             }
-            None => format!("{state}, by the schedule."),
+            None => format!("{state}, by the schedule{}.", but(desired, now)),
         }
     }
 
@@ -232,7 +241,9 @@ impl<'a> Facts<'a> {
                 Some(Desired::Stopped) => view.power == Power::Running,
                 None => false,
             };
-            if is_other { format!(" until {at}") } else { format!(", {to} from {at}") }
+            let but = next.unsent.but(self.input.zone, self.input.now);
+            let is_until = is_other && but.is_empty();
+            if is_until { format!(" until {at}") } else { format!(", {to} from {at}{but}") }
         });
         let who = match (&view.overridden, &view.manual) {
             (Some(_), _) if self.is_public() => ", by an override".to_owned(),

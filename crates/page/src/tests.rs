@@ -2,7 +2,9 @@
 
 mod fleet;
 
-use domain::configuration::{Override, OverrideTarget};
+use std::sync::Arc;
+
+use domain::configuration::{Mode, Override, OverrideTarget, Pause, PauseScope};
 use jiff::tz::TimeZone;
 use report::history::Period;
 
@@ -123,6 +125,33 @@ fn a_pause_is_in_the_first_lines_and_on_the_strips_of_what_it_concerns() {
     let drawn = |fleet: &Fleet| self::operators(fleet).matches("path class=\"p\"").count();
     assert_eq!(drawn(&fleet), 2, "the Droplets of the account");
     assert_eq!(drawn(&Fleet::night()), 0);
+}
+
+#[test]
+fn what_comes_next_is_only_observed_or_waits_for_the_end_of_a_pause() {
+    let mut paused = Fleet::night().paused();
+    let office = PauseScope::Schedule("office".parse().unwrap());
+    let pause = paused.in_force.overrides.pauses().next().unwrap().clone();
+    let pause = Pause { scope: office, ends_at: at("2026-11-24T09:00:00Z"), ..pause };
+    paused.in_force.overrides = paused.in_force.overrides.with_pauses([pause]);
+    let but = ", but paused until Tue 09:00 UTC";
+    let mut observed = Fleet::night();
+    Arc::make_mut(&mut observed.in_force.configuration).settings.mode = Mode::Observe;
+    for (fleet, but) in [(paused, but), (observed, ", but only observed")] {
+        for audience in [Audience::Operators, Audience::Public] {
+            let text = text(&page(&fleet, audience));
+            for words in [
+                format!("Off until Tue 08:00 UTC, then running, by the schedule{but}."),
+                format!("stopped, running from Tue 08:00 UTC{but}"),
+                format!("Next: running at Tue 08:00 UTC, in 8h 30m{but}."),
+            ] {
+                assert!(text.contains(&words), "{words}: {text}");
+            }
+            assert!(!text.contains("stopped until Tue 08:00"), "{text}");
+            let brief = fleet.shown(NIGHT, |input| markdown(input, audience));
+            assert!(brief.contains(&format!("by the schedule{but}.")), "{brief}");
+        }
+    }
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod scene;
 pub mod state;
 pub mod strip;
 pub mod time;
+pub mod unsent;
 
 /// `1 problem`, `2 problems`.
 #[must_use]

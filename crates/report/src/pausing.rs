@@ -1,6 +1,9 @@
 //! What is paused, in words.
 
-use domain::configuration::{Overrides, Pause, PauseScope};
+use domain::{
+    ScheduleName,
+    configuration::{Overrides, Pause, PauseScope},
+};
 use jiff::{Timestamp, tz::TimeZone};
 
 use crate::time::short;
@@ -27,6 +30,18 @@ pub fn in_words(pause: &Pause, zone: &TimeZone, now: Timestamp) -> String {
         "{scope_words} is paused until {until} by {by} ({why}): {sent}. `offhours resume{resume}` \
          ends that."
     )
+}
+
+/// Iterates over the pauses of all resources that follow a schedule, in force or not.
+pub fn of_schedule<'a>(
+    overrides: &'a Overrides,
+    name: &ScheduleName,
+) -> impl Iterator<Item = &'a Pause> {
+    overrides.pauses().filter(move |pause| match &pause.scope {
+        PauseScope::Everything => true,
+        PauseScope::Schedule(paused) => paused == name,
+        PauseScope::Account(_) | PauseScope::Tag(_) => false,
+    })
 }
 
 /// Returns what is sent during a pause.

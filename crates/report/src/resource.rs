@@ -29,7 +29,8 @@ use crate::{
     nearest::advice,
     problems::{Problem, problems},
     state::{PhaseName, State, stands_until},
-    time::{NextEdge, short},
+    time::short,
+    unsent::Unsent,
 };
 
 /// One resource.
@@ -98,6 +99,17 @@ pub struct ResourceView {
     pub live: Option<String>,
 }
 
+/// A coming edge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NextEdge {
+    /// When the desired state changes.
+    pub at: Timestamp,
+    /// The desired state from then on; null if either state will do.
+    pub to: Option<Desired>,
+    #[serde(flatten)]
+    pub unsent: Unsent,
+}
+
 impl ResourceView {
     /// Builds the view of a record. Times in its words are in the zone of the screen.
     #[must_use]
@@ -106,8 +118,10 @@ impl ResourceView {
         let hibernation = Hibernated::of(record);
         let verdict = judge(record, Subject::recorded(record), rules, now);
         let manual = standing_command(record, &verdict, rules, now);
-        let next = next_edge(record, &verdict, manual.as_ref(), rules, now)
-            .and_then(|edge| Some(NextEdge { at: edge.at?, to: edge.to }));
+        let next = next_edge(record, &verdict, manual.as_ref(), rules, now).and_then(|edge| {
+            let (at, to) = (edge.at?, edge.to);
+            Some(NextEdge { at, to, unsent: Unsent::of(record, rules, to, at) })
+        });
         let by_hand = manual.as_ref().map(|command| {
             let done = match command.desired {
                 Desired::Running => "started",

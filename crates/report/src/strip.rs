@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use domain::{
     ScheduleName,
-    configuration::{Override, OverrideTarget, Pause, PauseScope},
+    configuration::{Override, OverrideTarget, Pause},
     decision::{Rules, coming_edges, judge, overrides_of, pauses_of},
     membership::Subject,
     record::{Phase, Record},
@@ -16,6 +16,7 @@ use jiff::{SignedDuration, Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
 
 use crate::{
     history::{Kind, Period, StoppedInterval},
+    pausing,
     state::State,
 };
 
@@ -118,11 +119,7 @@ impl<'a> Strip<'a> {
     ) -> Self {
         let target = OverrideTarget::Schedule(name.clone());
         let overrides = within(rules.overrides.get(&target).map(Cow::Borrowed), period);
-        let pauses = rules.overrides.pauses().filter(|pause| match &pause.scope {
-            PauseScope::Everything => true,
-            PauseScope::Schedule(paused) => paused == name,
-            PauseScope::Account(_) | PauseScope::Tag(_) => false,
-        });
+        let pauses = pausing::of_schedule(rules.overrides, name);
         let edges = schedule.edges(period.from).map(|edge| (edge.at, edge.desired));
         let desired = spans(schedule.desired_at(period.from), edges, period);
         Self {

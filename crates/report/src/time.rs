@@ -1,27 +1,7 @@
 //! Instants and durations as people read them.
 
-use domain::{
-    configuration::Configuration,
-    schedule::{Desired, Edge},
-};
+use domain::configuration::Configuration;
 use jiff::{SignedDuration, Span, SpanRound, Timestamp, Unit, tz::TimeZone};
-use schemars::JsonSchema;
-use serde::Serialize;
-
-/// A coming edge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct NextEdge {
-    /// When the desired state changes.
-    pub at: Timestamp,
-    /// The desired state from then on; null if either state will do.
-    pub to: Option<Desired>,
-}
-
-impl From<Edge> for NextEdge {
-    fn from(edge: Edge) -> Self {
-        Self { at: edge.at, to: edge.desired }
-    }
-}
 
 /// The zone that all schedules share. `None` if they differ or there is none.
 #[must_use]

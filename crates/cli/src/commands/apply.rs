@@ -17,7 +17,7 @@ use report::{
     consequences::{Conflict, Consequences, SOON, ScheduleChange, Soon, Stranded, Unmatched},
     count, joined,
     load::overloads,
-    time::{NextEdge, local, short},
+    time::{local, short},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -621,8 +621,8 @@ impl Plan {
         let edges = |configuration: &Configuration| {
             let rule = configuration.schedules.get(&name);
             let edges = rule.into_iter().flat_map(|rule| rule.schedule.edges(self.now));
-            let edges = edges.take(EDGES).map(NextEdge::from).map(|edge| {
-                format!("{} {}", desired_or_any(edge.to), short(edge.at, &self.zone, self.now))
+            let edges = edges.take(EDGES).map(|edge| {
+                format!("{} {}", desired_or_any(edge.desired), short(edge.at, &self.zone, self.now))
             });
             joined(edges, ", ")
         };

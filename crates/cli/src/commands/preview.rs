@@ -10,7 +10,7 @@ use std::{
 use domain::{
     ScheduleName,
     configuration::OverrideTarget,
-    decision::{Rules, coming_edges, coming_edges_of, judge, observer},
+    decision::{Rules, coming_edges, coming_edges_of, judge},
     explanation::standing_command,
     membership::Subject,
     order::Order,
@@ -19,7 +19,7 @@ use domain::{
 };
 use environment::Clock;
 use jiff::Timestamp;
-use report::Named;
+use report::{Named, unsent::Unsent};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -126,8 +126,10 @@ async fn in_force(args: &Args, context: &Context) -> anyhow::Result<Names> {
     Ok(Names { records, ..names })
 }
 
-/// When, in which wave, by which schedule, in which direction and by what cause resources change.
-type Key = (Timestamp, usize, Option<ScheduleName>, Option<Direction>, Option<&'static str>);
+/// When, in which wave, by which schedule, in which direction and by what cause resources change, and
+/// why nothing is sent.
+type Key =
+    (Timestamp, usize, Option<ScheduleName>, Option<Direction>, Option<&'static str>, Unsent);
 
 /// A state that is wanted from an instant on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -148,6 +150,8 @@ pub(super) struct Coming {
     /// What causes it: `schedule`, `override-set`, `override-ended` or `manual`; null if it holds
     /// already.
     cause: Option<&'static str>,
+    #[serde(flatten)]
+    unsent: Unsent,
     /// The resources; empty for a schedule that none follows, or of a file.
     resources: Vec<Named>,
 }
@@ -173,7 +177,8 @@ impl Names {
                 .take_while(|edge| edge.key.instant <= until)
                 .map(|edge| (edge.key.instant, edge.desired, Some(edge.cause.name())));
             for (at, to, cause) in [(from, verdict.desired, None)].into_iter().chain(edges) {
-                let key = (at, 1, schedule.clone(), to.map(Direction::towards), cause);
+                let unsent = Unsent::of(record, rules, to, at);
+                let key = (at, 1, schedule.clone(), to.map(Direction::towards), cause, unsent);
                 coming.entry(key).or_default().push(record);
             }
         }
@@ -190,21 +195,19 @@ impl Names {
                 .map(|edge| (edge.key.instant, edge.desired, Some(edge.cause.name())));
             for (at, to, cause) in [(from, now, None)].into_iter().chain(edges) {
                 let direction = to.map(Direction::towards);
-                coming.insert((at, 1, Some(name.clone()), direction, cause), Vec::new());
+                let unsent = Unsent::of_schedule(name, rule, rules, to, at);
+                coming.insert((at, 1, Some(name.clone()), direction, cause, unsent), Vec::new());
             }
         }
-        let row = |((at, wave, schedule, direction, cause), records): (Key, Vec<&Record>)| {
+        let row = |((at, wave, schedule, direction, cause, unsent), records): (Key, Vec<_>)| {
             let is_stop = direction == Some(Direction::Stop) && cause.is_some();
             let rule = schedule.as_ref().and_then(|name| rules.configuration.schedules.get(name));
-            let policy = rule.map(|rule| &rule.policy).filter(|policy| {
-                let acts = |one: &&Record| observer(one, policy, rules.configuration).is_none();
-                is_stop && (records.is_empty() || records.iter().any(acts))
-            });
-            let announced_at = policy.and_then(|policy| Some(at - policy.notice?.get()));
+            let rule = rule.filter(|_| is_stop && !unsent.only_observed);
+            let announced_at = rule.and_then(|rule| Some(at - rule.policy.notice?.get()));
             let resources = records.into_iter().map(Named::from).collect();
             let wave = (wave > 1).then_some(wave);
             let to = direction.map(Direction::desired);
-            Coming { at, wave, announced_at, to, schedule, cause, resources }
+            Coming { at, wave, announced_at, to, schedule, cause, unsent, resources }
         };
         coming.into_iter().map(row).collect()
     }
@@ -216,7 +219,7 @@ fn in_waves<'a>(
     rules: Rules<'a>,
 ) -> BTreeMap<Key, Vec<&'a Record>> {
     let mut changes: BTreeMap<_, Vec<&Record>> = BTreeMap::new();
-    for ((at, _, _, direction, cause), records) in &coming {
+    for ((at, _, _, direction, cause, _), records) in &coming {
         changes.entry((*at, *direction, cause.is_some())).or_default().extend(records);
     }
     let waves = |(key, records): ((_, Option<Direction>, bool), Vec<&'a Record>)| {
@@ -226,11 +229,11 @@ fn in_waves<'a>(
     };
     let waves: BTreeMap<_, _> = changes.into_iter().map(waves).collect();
     let mut in_waves: BTreeMap<Key, Vec<&Record>> = BTreeMap::new();
-    for ((at, first, schedule, direction, cause), records) in coming {
+    for ((at, first, schedule, direction, cause, unsent), records) in coming {
         let waves = &waves[&(at, direction, cause.is_some())];
         for record in records {
             let wave = waves.get(&record.reference).copied().unwrap_or(first);
-            let key = (at, wave, schedule.clone(), direction, cause);
+            let key = (at, wave, schedule.clone(), direction, cause, unsent);
             in_waves.entry(key).or_default().push(record);
         }
     }
@@ -255,6 +258,9 @@ impl print::Row for Coming {
         Column::Wide("By", |row, _| {
             let by = row.cause.filter(|cause| *cause != "schedule");
             Cell::any(by.map(|cause| cause.replace('-', " ")))
+        }),
+        Column::Fixed("Remark", |row, screen| {
+            Cell::any(row.unsent.in_words(&screen.zone, screen.now))
         }),
         Column::Text("Resources", |row, _| {
             let names: Vec<_> = row.resources.iter().map(|one| one.name.as_str()).collect();

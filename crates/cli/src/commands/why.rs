@@ -11,7 +11,7 @@ use domain::{
     record::Record,
     schedule::desired_or_any,
 };
-use report::{answer::Answer, resource::ResourceView};
+use report::{answer::Answer, resource::ResourceView, unsent::Unsent};
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::InForce;
@@ -81,11 +81,16 @@ fn of_schedule(
     if screen.format != Format::Table {
         bail_usage!("{name} is a schedule: -o json explains a resource");
     }
-    let schedule = &in_force.configuration.schedules[name].schedule;
+    let rule = &in_force.configuration.schedules[name];
+    let schedule = &rule.schedule;
     let next = schedule.next_edge(screen.now);
     let next = next.map_or_else(
         || "and never anything else".to_owned(),
-        |edge| format!("and {} from {} on", desired_or_any(edge.desired), screen.time(edge.at)),
+        |edge| {
+            let unsent = Unsent::of_schedule(name, rule, in_force.rules(), edge.desired, edge.at);
+            let but = unsent.but(&screen.zone, screen.now);
+            format!("and {} from {} on{but}", desired_or_any(edge.desired), screen.time(edge.at))
+        },
     );
     let wants = desired_or_any(schedule.desired_at(screen.now));
     let mut lines = vec![format!("The schedule {name} wants {wants} now, {next}.")];

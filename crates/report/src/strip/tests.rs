@@ -1,6 +1,7 @@
 //! Strips of the week of Monday, 23 November 2026, in UTC.
 
 use domain::{
+    configuration::PauseScope,
     record::{Direction, UntilTag},
     resource::Power,
 };

@@ -2,14 +2,14 @@ use std::sync::Arc;
 
 use clap::Parser;
 use domain::{
-    configuration::{Configuration, Mode, Override},
+    configuration::{Configuration, Mode, Override, Pause, PauseScope},
     resource::Power,
 };
 use jiff::{SignedDuration, tz::TimeZone};
 
 use super::*;
 use crate::{
-    evening::{in_force, now, office},
+    evening::{at, in_force, now, office},
     print::Screen,
 };
 
@@ -59,7 +59,44 @@ fn a_stop_is_shown_with_when_it_is_announced() {
     Fri 18:00 UTC  stopped  office    Fri 17:45 UTC  4: web-1, alone, db, web-2
     Mon 07:00 UTC  running  office                   4: web-1, alone, db, web-2
     ");
-    assert!(!noticing(Mode::Observe).contains("17:45"));
+    insta::assert_snapshot!(noticing(Mode::Observe), @r"
+    now            running  office    only observed  4: web-1, alone, db, web-2
+    Fri 18:00 UTC  stopped  office    only observed  4: web-1, alone, db, web-2
+    Mon 07:00 UTC  running  office    only observed  4: web-1, alone, db, web-2
+    ");
+}
+
+#[test]
+fn an_edge_within_a_pause_is_shown_with_its_end() {
+    let mut in_force = in_force();
+    let pause = Pause {
+        scope: PauseScope::Everything,
+        starts: false,
+        set_at: now(),
+        ends_at: at("2026-11-23T08:00:00Z"),
+        by: "ada".to_owned(),
+        why: "moving".to_owned(),
+    };
+    in_force.overrides = in_force.overrides.with_pauses([pause]);
+    let record = office("do-main/droplet/1", "web-1");
+    for records in [vec![record], Vec::new()] {
+        let names = Names { in_force: in_force.clone(), records, now: now() };
+        let args = Line::parse_from(["preview", "--schedule", "office"]).args;
+        let coming = names.coming(&args, now(), now() + SignedDuration::from_hours(78));
+        let written = serde_json::to_value(&coming).unwrap();
+        let unsent = written.as_array().unwrap().iter().map(|one| {
+            assert_eq!(one["only_observed"], serde_json::Value::Null);
+            (one["at"].as_str().unwrap(), one["paused_until"].as_str())
+        });
+        let end = Some("2026-11-23T08:00:00Z");
+        let expected = [
+            ("2026-11-20T17:55:00Z", end),
+            ("2026-11-20T18:00:00Z", end),
+            ("2026-11-23T07:00:00Z", end),
+            ("2026-11-23T18:00:00Z", None),
+        ];
+        assert_eq!(unsent.collect::<Vec<_>>(), expected);
+    }
 }
 
 #[test]

@@ -374,7 +374,9 @@ impl Chain<'_> {
         add(coming(look_at), "the next look at what is under way");
         add(retry_at, "tried again after a failure");
         if let Some(edge) = self.answer.next_edge() {
-            add(edge.at, &format!("{}, {}", desired_or_any(edge.to), because(&edge.cause)));
+            let next = self.answer.view.next.map(|next| next.unsent).unwrap_or_default();
+            let but = next.but(&self.screen.zone, now);
+            add(edge.at, &format!("{}, {}{but}", desired_or_any(edge.to), because(&edge.cause)));
         }
         if facts.is_empty() {
             facts.push(Fact::new("", "nothing, until something changes"));
