@@ -8,8 +8,7 @@ use crate::{
     connection::Session,
     context::Context,
     doctor::{
-        Check, Finding, Level, accounts, alerts, clock, functions, hibernation, notify, records,
-        rules,
+        Finding, Level, accounts, alerts, clock, functions, hibernation, notify, records, rules,
         store::{self, StoreContents},
     },
     output::{self, Format, Style},
@@ -47,11 +46,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     match context.connection.open().await {
         Ok(session) => examine(&session, context, &mut findings).await?,
         Err(error) if Exit::of(&error) == Exit::BadUsage => return Err(error),
-        Err(error) => {
-            let causes: Vec<_> = error.chain().skip(1).map(ToString::to_string).collect();
-            let finding = Finding::problem(Check::Store, causes.join(": "), error.to_string());
-            findings.add([finding])?;
-        }
+        Err(error) => findings.add([store::unopened(&error)])?,
     }
     let shown = findings.shown;
     match context.format {
@@ -69,7 +64,8 @@ async fn examine(
     findings: &mut Findings,
 ) -> anyhow::Result<()> {
     let now = session.now;
-    findings.add(store::tables(&session.store).await)?;
+    let file = context.connection.data.as_deref();
+    findings.add(store::tables(&session.store, file).await)?;
     let contents = match StoreContents::read(&session.store).await {
         Ok(contents) => contents,
         Err(error) => return findings.add([store::unread(&error)]),
@@ -86,7 +82,7 @@ async fn examine(
         findings.add(accounts::token_readers(&contents))?;
         findings.add(accounts::noted_rates(&contents, now))?;
     }
-    if let (Some(file), Some(providers)) = (&context.connection.data, session.providers()?) {
+    if let (Some(file), Some(providers)) = (file, session.providers()?) {
         findings.add([functions::here(&contents.states, file, service::is_served(file), now)])?;
         for name in contents.in_force.configuration.accounts.keys() {
             findings.add(accounts::here(&providers, name, &contents, session.clock()).await)?;
@@ -163,6 +159,7 @@ fn summary(findings: &[Finding]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::Check;
 
     fn findings() -> Vec<Finding> {
         vec![

@@ -1,10 +1,11 @@
 //! Checks of the store: its tables, whether its items are readable, and the configuration in force.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use domain::{AccountName, record::Record};
 use environment::in_words;
 use jiff::Timestamp;
+use local::file;
 use report::{count, time::ago};
 use store::{
     AccountState, Head, InForce, LogEntry, Store, StoreError, TableCondition, TableProblem,
@@ -52,7 +53,18 @@ impl StoreContents {
 pub(crate) fn unread(error: &StoreError) -> Finding {
     let is_missing = matches!(error, StoreError::NoGeneration(_));
     let check = if is_missing { Check::Configuration } else { Check::Store };
-    Finding::problem(check, in_words(error), remedy(error))
+    let words = in_words(error);
+    let remedy = file::advice(&words).unwrap_or_else(|| remedy(error));
+    Finding::problem(check, words, remedy)
+}
+
+/// Reports why there is no access to the store. The outermost context is the advice, unless the file
+/// of a local store has a better one.
+pub(crate) fn unopened(error: &anyhow::Error) -> Finding {
+    let cause = error.chain().nth(1).unwrap_or(error.as_ref());
+    let words = in_words(cause);
+    let remedy = file::advice(&words).map_or_else(|| error.to_string(), ToOwned::to_owned);
+    Finding::problem(Check::Store, words, remedy)
 }
 
 fn remedy(error: &StoreError) -> &'static str {
@@ -71,11 +83,11 @@ fn remedy(error: &StoreError) -> &'static str {
     }
 }
 
-/// Checks the tables, and the index of due records.
-pub(crate) async fn tables(store: &Store) -> Vec<Finding> {
+/// Checks the tables, and the index of due records; `file` is that of a local store.
+pub(crate) async fn tables(store: &Store, file: Option<&Path>) -> Vec<Finding> {
     match store.conditions().await {
         Ok(conditions) => or_ok(
-            conditions.iter().filter_map(table).collect(),
+            conditions.iter().filter_map(|one| table(one, file)).collect(),
             Check::Store,
             "the four tables and the index `due` are there",
         ),
@@ -83,14 +95,18 @@ pub(crate) async fn tables(store: &Store) -> Vec<Finding> {
     }
 }
 
-fn table(condition: &TableCondition) -> Option<Finding> {
+fn table(condition: &TableCondition, file: Option<&Path>) -> Option<Finding> {
     let trouble = condition.problem.as_ref()?;
-    let remedy = match trouble {
-        TableProblem::Missing | TableProblem::NoIndex(_) => {
-            "deploy the stack again: its template makes the tables and the index"
+    let remedy = match (trouble, file) {
+        (TableProblem::Missing | TableProblem::NoIndex(_), Some(file)) => format!(
+            "the store is damaged: restore a copy of {}, or a backup into another file",
+            file.display()
+        ),
+        (TableProblem::Missing | TableProblem::NoIndex(_), None) => {
+            "deploy the stack again: its template makes the tables and the index".to_owned()
         }
-        TableProblem::NotActive(_) | TableProblem::IndexNotActive { .. } => {
-            "wait for DynamoDB, and check again"
+        (TableProblem::NotActive(_) | TableProblem::IndexNotActive { .. }, _) => {
+            "wait for DynamoDB, and check again".to_owned()
         }
     };
     let found = format!("the table {} {trouble}", condition.table);
@@ -149,7 +165,7 @@ pub(crate) fn configuration(contents: &StoreContents, now: Timestamp) -> Vec<Fin
 
 #[cfg(test)]
 mod tests {
-    use aws_sdk_dynamodb::types::AttributeValue;
+    use aws_sdk_dynamodb::types::{AttributeValue, error::InternalServerError};
     use domain::{configuration::Generation, record::Handled, schedule::Desired};
 
     use super::*;
@@ -166,14 +182,14 @@ mod tests {
     #[tokio::test]
     async fn missing_tables_are_named_and_whole_ones_are_in_order() {
         let (engine, store) = new_engine();
-        let found = tables(&store).await;
+        let found = tables(&store, None).await;
         assert_eq!(levels(&found), [Level::Problem; 4]);
         assert!(found[3].found.contains("t-history is not there"), "{found:?}");
         store.create_tables().await.unwrap();
-        assert_eq!(levels(&tables(&store).await), [Level::Ok]);
+        assert_eq!(levels(&tables(&store, None).await), [Level::Ok]);
         let delete = engine.client().delete_table().table_name("t-history");
         delete.send().await.unwrap();
-        assert_eq!(levels(&tables(&store).await), [Level::Problem]);
+        assert_eq!(levels(&tables(&store, None).await), [Level::Problem]);
     }
 
     #[test]
@@ -182,9 +198,31 @@ mod tests {
             table: "t-resources".to_owned(),
             problem: Some(TableProblem::NoIndex("due")),
         };
-        let finding = table(&condition).unwrap();
+        let finding = table(&condition, None).unwrap();
         assert_eq!(finding.level, Level::Problem);
         assert!(finding.found.contains("has no index `due`"), "{finding:?}");
+    }
+
+    #[test]
+    fn a_damaged_local_store_has_the_remedy_of_a_file() {
+        let says = "database disk image is malformed";
+        let damaged = file::advice(says).unwrap();
+        let unopened = |error: anyhow::Error| unopened(&error.context("cannot open a.db"));
+        let finding = unopened(anyhow::anyhow!("Internal error: {says}"));
+        assert_eq!(finding.remedy.as_deref(), Some(damaged), "{finding:?}");
+        let finding = unopened(anyhow::anyhow!("no such host"));
+        let parts = (finding.found.as_str(), finding.remedy.as_deref());
+        assert_eq!(parts, ("no such host", Some("cannot open a.db")));
+        let error = InternalServerError::builder().message(format!("backend: {says}")).build();
+        let error = aws_sdk_dynamodb::Error::InternalServerError(error);
+        let finding = unread(&StoreError::Dynamo("failed to read", Box::new(error)));
+        assert_eq!(finding.remedy.as_deref(), Some(damaged), "{finding:?}");
+        let missing = TableProblem::Missing;
+        let condition = TableCondition { table: "t-history".to_owned(), problem: Some(missing) };
+        let finding = table(&condition, Some(Path::new("a.db"))).unwrap();
+        assert!(
+            finding.remedy.unwrap().starts_with("the store is damaged: restore a copy of a.db")
+        );
     }
 
     #[tokio::test]
