@@ -236,6 +236,18 @@ fn no_configuration_is_written_of_an_account_that_cannot_be_read() {
 }
 
 #[test]
+fn no_configuration_is_written_for_a_time_zone_without_a_name() {
+    run(async {
+        let mut person = Person::new(FLEET, instant("2026-11-23T12:00:00Z")).await;
+        person.tokens.insert("TZ", "CET-1CEST,M3.5.0,M10.5.0/3");
+        let (code, stdout, stderr) = person.types(&["init"]).await;
+        assert_eq!((code, stdout.as_str()), (2, ""));
+        assert!(stderr.contains("has no name: pass --tz"), "{stderr}");
+        assert_eq!(fs::read_dir(person.path()).unwrap().count(), 0);
+    });
+}
+
+#[test]
 fn people_see_the_best_method_of_each_resource_and_the_sum_of_each_currency() {
     run(async {
         let person = Person::new(FLEET, instant("2026-11-23T12:00:00Z")).await;

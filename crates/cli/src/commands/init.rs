@@ -12,7 +12,7 @@ use domain::{
     configuration::{Account, Configuration},
     text::one_line,
 };
-use jiff::Timestamp;
+use jiff::{Timestamp, tz::TimeZone};
 use report::{count, joined, money::Row};
 
 use super::savings::{self, Hours, Survey};
@@ -49,6 +49,10 @@ pub struct Args {
 
 pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Result<Exit> {
     let file = args.config.display();
+    let zone = context.tz.clone().or_else(|| TimeZone::try_system().ok());
+    let Some(zone) = zone.as_ref().and_then(TimeZone::iana_name) else {
+        bail_usage!("this machine's time zone has no name: pass --tz, such as --tz Europe/Berlin");
+    };
     let of_variables = savings::Args::of_variables(args.hours.clone());
     let Survey { configuration, report, failures, .. } =
         Survey::take(&of_variables, context, now).await?;
@@ -57,8 +61,6 @@ pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Resu
         output::remark("Nothing was written.\n");
         return Ok(Exit::Failed);
     }
-    let zone = context.zone(None);
-    let zone = zone.iana_name().unwrap_or("UTC");
     let is_production = |row: &&Row| row.name.to_lowercase().contains(PRODUCTION);
     let (protected, rows): (Vec<_>, Vec<_>) = report.resources.iter().partition(is_production);
     let saving: Vec<_> = rows.into_iter().filter(|row| row.best.is_some()).collect();
