@@ -129,6 +129,13 @@ fn what_a_week_saved_is_what_the_clouds_charge_less_and_the_rest_is_named() {
         };
         assert!(schedule.starts_with("| berlin-office | ") && schedule.ends_with(" of 1 |"));
         assert_eq!(money, saved, "{shown}");
+        let activity = async |arguments: &[&str]| {
+            let page = terminal.run(arguments).await.stdout;
+            let (_, activity) = page.split_once("Who changed what").unwrap();
+            activity.contains("apply")
+        };
+        assert!(activity(&["report"]).await);
+        assert!(!activity(&["report", "--owner", "web"]).await);
         let unknown = terminal.run(&["report", "--owner", "wbe"]).await;
         assert_eq!(unknown.code, Some(2));
         assert!(unknown.stderr.contains("did you mean `web`?"), "{}", unknown.stderr);

@@ -64,7 +64,7 @@ fn activity(facts: &Facts<'_>) -> Markup {
     html! {
         section aria-labelledby="activity" {
             h2 id="activity" { "Who changed what" }
-            @if entries.is_empty() { p { "Nothing was changed." } }
+            @if entries.is_empty() { p { "Nothing was changed" @if facts.owner().is_some() { " of these resources and their schedules" } "." } }
             ul class="activity" {
                 @for entry in entries.iter().take(ENTRIES) {
                     li {

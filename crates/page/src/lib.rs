@@ -45,7 +45,7 @@ pub struct Input<'a> {
     pub records: &'a [Record],
     /// What history shows, and what was saved in the time range that is shown.
     pub past: &'a Past,
-    /// What persons changed, newest first.
+    /// What persons changed, newest first; for an owner, of these resources and their schedules.
     pub activity: &'a [Activity],
     pub accounts: &'a BTreeMap<AccountName, AccountState>,
     /// The zone of the times.

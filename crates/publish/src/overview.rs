@@ -1,5 +1,11 @@
 //! What there is to look at, read from the tables.
 
+use std::collections::BTreeSet;
+
+use domain::{
+    membership::{Membership, Subject},
+    record::Record,
+};
 use jiff::{Timestamp, tz::TimeZone};
 use page::Input;
 use report::{
@@ -50,13 +56,21 @@ pub async fn show<R>(
         page.entries.into_iter().try_for_each(|entry| walk.pass(entry))?;
     }
     walk.finish(|_| true)?;
+    let names = |record: &Record| {
+        let membership = Membership::of(Subject::recorded(record), configuration);
+        let schedule = membership.schedule().map(|name| format!("schedule {name}"));
+        [Some(record.reference.to_string()), schedule]
+    };
+    let theirs: BTreeSet<_> = records.iter().flat_map(names).flatten().collect();
     let mut activity = Vec::new();
     let mut pages = store.activity_between(Timestamp::UNIX_EPOCH, Timestamp::MAX);
     while activity.len() < ENTRIES
         && let Some(page) = pages.next().await?
     {
         unreadable += page.unreadable;
-        activity.extend(page.entries);
+        activity.extend(page.entries.into_iter().filter(|one| {
+            owner.is_none() || one.action.targets().iter().any(|target| theirs.contains(target))
+        }));
     }
     let past = past.finish(unreadable);
     let (activity, accounts, records) = (&activity, &accounts, &records);
