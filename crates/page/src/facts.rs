@@ -204,30 +204,31 @@ impl<'a> Facts<'a> {
         let but = |to, at| Unsent::of_schedule(name, rule, rules, to, at).but(zone, now);
         let target = OverrideTarget::Schedule(name.clone());
         let overrides = &in_force.overrides;
-        if let Some(one) = overrides.get(&target).filter(|one| one.is_active(now)) {
-            let until = self.time(one.ends_at);
-            let then = rule.schedule.desired_at(one.ends_at);
-            let (then, but) = (desired_or_any(then), but(then, one.ends_at));
-            let state = on_or_off(Some(one.desired));
-            if self.is_public() {
-                return format!("{state} until {until}, by an override, then {then}{but}.");
-            }
-            let why = one.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-            return format!(
-                "{state} until {until}, then {then}{but}. An override by {}{why}.",
-                one.by
-            );
-        }
+        let overridden = overrides.get(&target).filter(|one| one.is_active(now));
         let desired = rule.schedule.desired_at(now);
+        let desired = overridden.map_or(desired, |one| Some(one.desired));
         let state = on_or_off(desired);
-        match coming_edges_of(name, rules, now).next() {
-            Some(edge) => {
-                let but = but(edge.desired, edge.key.instant);
-                let (at, then) = (self.time(edge.key.instant), desired_or_any(edge.desired));
-                let by = if edge.cause == Cause::Schedule { "the schedule" } else { "an override" };
-                format!("{state} until {at}, then {then}, by {by}{but}.")
+        // The end of an override may change nothing.
+        let next = coming_edges_of(name, rules, now).find(|edge| edge.desired != desired);
+        let (until, then, but) = match &next {
+            Some(edge) => (
+                format!(" until {}", self.time(edge.key.instant)),
+                format!(", then {}", desired_or_any(edge.desired)),
+                but(edge.desired, edge.key.instant),
+            ),
+            None => (String::new(), String::new(), but(desired, now)),
+        };
+        match overridden {
+            Some(_) if self.is_public() => format!("{state}{until}, by an override{then}{but}."),
+            Some(one) => {
+                let why = one.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+                format!("{state}{until}{then}{but}. An override by {}{why}.", one.by)
             }
-            None => format!("{state}, by the schedule{}.", but(desired, now)),
+            None => {
+                let is_scheduled = next.is_none_or(|edge| edge.cause == Cause::Schedule);
+                let by = if is_scheduled { "the schedule" } else { "an override" };
+                format!("{state}{until}{then}, by {by}{but}.")
+            }
         }
     }
 

@@ -4,7 +4,10 @@ mod fleet;
 
 use std::sync::Arc;
 
-use domain::configuration::{Mode, Override, OverrideTarget, Pause, PauseScope};
+use domain::{
+    configuration::{Mode, Override, OverrideTarget, Pause, PauseScope},
+    schedule::Desired,
+};
 use jiff::tz::TimeZone;
 use report::history::Period;
 
@@ -65,6 +68,20 @@ fn an_override_that_begins_later_is_what_comes_next() {
     let text = text(&operators(&fleet));
     let says = "Off until Tue 05:00 UTC, then running, by an override.";
     assert!(text.contains(says), "{text}");
+}
+
+#[test]
+fn an_override_that_ends_without_a_change_lasts_until_the_next_one() {
+    let mut fleet = Fleet::night();
+    let of_late = fleet.in_force.overrides.iter().next().unwrap().clone();
+    let stopped = Override { desired: Desired::Stopped, ..of_late };
+    fleet.in_force.overrides = [stopped].into_iter().collect();
+    let says = "Off until Tue 09:00 UTC, then running. An override by ada: release night.";
+    let operators = text(&operators(&fleet));
+    assert!(operators.contains(says), "{operators}");
+    let public = text(&page(&fleet, Audience::Public));
+    let says = "Off until Tue 09:00 UTC, by an override, then running.";
+    assert!(public.contains(says), "{public}");
 }
 
 #[test]
