@@ -247,11 +247,11 @@ impl<'a> Facts<'a> {
             if is_until { format!(" until {at}") } else { format!(", {to} from {at}{but}") }
         });
         let who = match (&view.overridden, &view.manual) {
-            (Some(_), _) if self.is_public() => ", by an override".to_owned(),
+            (Some(one), _) if self.is_public() => format!(", overridden to {}", one.desired),
             (_, Some(_)) if self.is_public() => ", by a command".to_owned(),
             (Some(one), _) => {
                 let why = one.why.as_ref().map_or_else(String::new, |why| format!(" ({why})"));
-                format!(", by {}{why}", one.by)
+                format!(", overridden to {} by {}{why}", one.desired, one.by)
             }
             (None, Some(command)) => format!(", by {}", command.by),
             (None, None) => String::new(),

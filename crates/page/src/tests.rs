@@ -85,6 +85,20 @@ fn an_override_that_ends_without_a_change_lasts_until_the_next_one() {
 }
 
 #[test]
+fn a_person_is_named_with_the_state_that_they_asked_for() {
+    let mut fleet = Fleet::in_order();
+    let server = OverrideTarget::Resource(fleet.records[0].reference.clone());
+    let of_late = Fleet::night().in_force.overrides.iter().next().unwrap().clone();
+    fleet.in_force.overrides = [Override { target: server, ..of_late }].into_iter().collect();
+    // It is not started yet.
+    let says = "stopped, stopped from Tue 02:00 UTC, overridden to running";
+    let operators = text(&operators(&fleet));
+    assert!(operators.contains(&format!("{says} by ada (release night)")), "{operators}");
+    let public = text(&page(&fleet, Audience::Public));
+    assert!(public.contains(says) && !public.contains("ada"), "{public}");
+}
+
+#[test]
 fn the_calendar_is_that_of_the_month_of_the_money_west_of_greenwich_too() {
     let zone = TimeZone::get("America/New_York").unwrap();
     let october = Period::month_of(at("2026-10-15T00:00:00Z"));
