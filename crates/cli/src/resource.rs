@@ -47,7 +47,7 @@ impl Row for ResourceView {
         Column::Fixed("Name", |view, _| Cell::new(&view.name)),
         Column::Fixed("Schedule", |view, _| Cell::any(view.schedule.as_ref())),
         Column::Fixed("State", marked),
-        Column::Fixed("Next", next),
+        Column::Time("Next", next),
         Column::Wide("Saved", |view, _| Cell::any(view.owed())),
         Column::Text("Remark", |view, screen| Cell::any(said(view, screen))),
     ];
@@ -63,7 +63,7 @@ const WIDE: &[Column<ResourceView>] = &[
     Column::Wide("Because", |view, _| Cell::new(&view.because)),
     Column::Wide("Desired", |view, _| Cell::desired(view.desired)),
     Column::Fixed("State", marked),
-    Column::Fixed("Next", next),
+    Column::Time("Next", next),
     Column::Wide("Saved", |view, _| Cell::any(view.owed())),
     Column::Wide("Tags", |view, _| Cell::new(joined(&view.tags, " "))),
     Column::Text("Remark", |view, screen| {

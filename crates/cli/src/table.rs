@@ -1,6 +1,6 @@
 //! Tables with one line for each row. A terminal that is too narrow drops the columns that are only
-//! nice to have, cuts the text at its edge, and then what is widest; files and other programs get
-//! everything.
+//! nice to have, cuts the text at its edge, then what is widest, and times and numbers last; files and
+//! other programs get everything.
 
 use anstyle::AnsiColor;
 use domain::schedule::{Desired, desired_or_any};
@@ -14,12 +14,17 @@ const GAP: usize = 2;
 /// The least width of a column of text.
 const LEAST_TEXT: usize = 16;
 
+/// The width down to which others are cut before times and numbers.
+const LEAST_NAME: usize = 8;
+
 /// A column: its heading, and its cell of a row, which may depend on how it is shown.
 #[derive(Debug)]
 pub(crate) enum Column<R, S> {
     /// It always stays.
     Fixed(&'static str, CellOf<R, S>),
-    /// It always stays, aligned to the right.
+    /// It always stays, and is cut last: half a time is another time.
+    Time(&'static str, CellOf<R, S>),
+    /// The same, aligned to the right.
     Number(&'static str, CellOf<R, S>),
     /// It is dropped where there is no room, the last of them first.
     Wide(&'static str, CellOf<R, S>),
@@ -32,6 +37,7 @@ type CellOf<R, S> = fn(&R, &S) -> Cell;
 impl<R, S> Column<R, S> {
     fn parts(&self) -> (&'static str, CellOf<R, S>) {
         let (Self::Fixed(heading, cell)
+        | Self::Time(heading, cell)
         | Self::Number(heading, cell)
         | Self::Wide(heading, cell)
         | Self::Text(heading, cell)) = self;
@@ -135,12 +141,18 @@ fn fit<R, S>(
     }
     // However little is left: a row is one line.
     let mut excess = taken(&widths).saturating_sub(room);
-    while excess > 0
-        && let Some(widest) = widths.iter_mut().flatten().max()
-        && *widest > 1
-    {
-        *widest -= 1;
-        excess -= 1;
+    for least in [LEAST_NAME, 1] {
+        let is_cut = |column: &Column<R, S>| {
+            least == 1 || !matches!(column, Column::Time(..) | Column::Number(..))
+        };
+        let cut = |widths: &mut [Option<usize>]| {
+            let cut = columns.iter().zip(widths).filter(|(column, _)| is_cut(column));
+            let widest = cut.filter_map(|(_, width)| width.as_mut()).max()?;
+            (*widest > least).then(|| *widest -= 1)
+        };
+        while excess > 0 && cut(&mut widths).is_some() {
+            excess -= 1;
+        }
     }
     widths
 }
@@ -224,6 +236,26 @@ mod tests {
         ");
         for width in 20..120 {
             assert!(drawn(Some(width)).lines().all(|line| display_width(line) <= width.into()));
+        }
+    }
+
+    #[test]
+    fn names_and_texts_are_cut_before_a_time() {
+        const COLUMNS: [Column<[&str; 3], ()>; 3] = [
+            Column::Fixed("Name", |row, ()| Cell::new(row[0])),
+            Column::Time("Next", |row, ()| Cell::new(row[1])),
+            Column::Text("Remark", |row, ()| Cell::new(row[2])),
+        ];
+        let row = ["analytics-db", "stopped Fri 19:00 UTC", "refused: the server is locked"];
+        let drawn = |width| {
+            let style = Style { colours: false, width: Some(width) };
+            let table = table(style, &COLUMNS, &[row], &());
+            table.lines().last().map(ToOwned::to_owned).unwrap_or_default()
+        };
+        assert_eq!(drawn(44), "analytics…  stopped Fri 19:00 UTC  refused:…");
+        assert_eq!(drawn(41), "analyti…  stopped Fri 19:00 UTC  refused…");
+        for width in 8..60 {
+            assert!(display_width(&drawn(width)) <= width.into());
         }
     }
 

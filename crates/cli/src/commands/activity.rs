@@ -94,7 +94,7 @@ impl Args {
 
 impl Row for Activity {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::Fixed("When", |row, screen| Cell::new(screen.date(row.at))),
+        Column::Time("When", |row, screen| Cell::new(screen.date(row.at))),
         Column::Fixed("By", |row, _| Cell::new(&row.by)),
         Column::Fixed("What", |row, _| Cell::new(row.action.verb())),
         Column::Fixed("Target", |row, screen| Cell::new(details(row, &screen.zone))),

@@ -117,7 +117,7 @@ async fn find(
 
 impl print::Row for HistoryEntry {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::Fixed("Ended", |row, screen| Cell::new(screen.date(row.finished_at))),
+        Column::Time("Ended", |row, screen| Cell::new(screen.date(row.finished_at))),
         Column::Wide("Resource", |row, _| {
             Cell::new(format!("{}/{}", row.reference.account, row.reference.kind()))
         }),

@@ -242,7 +242,7 @@ fn in_waves<'a>(
 
 impl print::Row for Coming {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::Fixed("When", |row, screen| {
+        Column::Time("When", |row, screen| {
             let is_now = row.cause.is_none() && row.at.as_second() == screen.now.as_second();
             Cell::new(match row.wave {
                 Some(_) => "  then".to_owned(),
@@ -252,14 +252,14 @@ impl print::Row for Coming {
         }),
         Column::Fixed("Desired", |row, _| Cell::desired(row.to)),
         Column::Fixed("Schedule", |row, _| Cell::any(row.schedule.as_ref())),
-        Column::Fixed("Announced", |row, screen| {
+        Column::Time("Announced", |row, screen| {
             Cell::any(row.announced_at.map(|at| screen.time(at)))
         }),
         Column::Wide("By", |row, _| {
             let by = row.cause.filter(|cause| *cause != "schedule");
             Cell::any(by.map(|cause| cause.replace('-', " ")))
         }),
-        Column::Fixed("Remark", |row, screen| {
+        Column::Time("Remark", |row, screen| {
             Cell::any(row.unsent.in_words(&screen.zone, screen.now))
         }),
         Column::Text("Resources", |row, _| {

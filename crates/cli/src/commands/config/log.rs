@@ -113,7 +113,7 @@ impl AppliedGeneration {
 impl print::Row for AppliedGeneration {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::Number("Generation", |row, _| Cell::new(row.generation)),
-        Column::Fixed("Applied", |row, screen| Cell::new(screen.date(row.applied_at))),
+        Column::Time("Applied", |row, screen| Cell::new(screen.date(row.applied_at))),
         Column::Fixed("By", |row, _| Cell::new(&row.author)),
         Column::Text("Changes", |row, _| {
             let repeats = row.repeats.map(|of| format!("a rollback to generation {of}"));

@@ -144,7 +144,7 @@ impl print::Row for OverrideView {
             let from = if begins_later(&row.one, screen.now) { "from " } else { "" };
             Cell::new(format!("{from}{}", screen.time(row.one.set_at)))
         }),
-        Column::Fixed("Until", |row, screen| Cell::new(screen.time(row.one.ends_at))),
+        Column::Time("Until", |row, screen| Cell::new(screen.time(row.one.ends_at))),
         Column::Fixed("Then", |row, _| Cell::new(row.then())),
         Column::Text("By", |row, _| {
             let Override { by, why, .. } = &row.one;

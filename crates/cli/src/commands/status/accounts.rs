@@ -81,7 +81,7 @@ impl Row for AccountRow {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::Fixed("Account", |row, _| row.mark(Cell::new(&row.account))),
         Column::Fixed("Provider", |row, _| Cell::any(row.provider)),
-        Column::Fixed("Last listed", |row, screen| {
+        Column::Time("Last listed", |row, screen| {
             Cell::new(row.listed_at.map_or_else(|| "not yet".to_owned(), |at| screen.time(at)))
         }),
         Column::Text("Remark", |row, _| {
