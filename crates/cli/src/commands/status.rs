@@ -384,15 +384,19 @@ impl<'a> View<'a> {
         let keys = if self.rows.is_empty() { "q leaves" } else { "arrows scroll, q leaves" };
         let table = self.table(&self.rows);
         let mut rows = table.lines().map(str::to_owned);
-        let mut lines = vec![format!("{time}, every {} s; {keys}", every.as_secs()), String::new()];
-        let Screen { zone, now, .. } = &self.screen;
-        lines.splice(1..1, pausing::lines(&self.in_force.overrides, zone, *now));
+        let Screen { zone, now, style, .. } = &self.screen;
+        let wrapped = |lines: Vec<String>| -> Vec<String> {
+            style.wrap(&format!("{}\n", lines.join("\n"))).lines().map(str::to_owned).collect()
+        };
+        let mut lines = vec![format!("{time}, every {} s; {keys}", every.as_secs())];
+        lines.extend(pausing::lines(&self.in_force.overrides, zone, *now));
+        lines.push(String::new());
+        let mut lines = wrapped(lines);
         lines.extend(rows.next());
         let mut last: Vec<_> =
             self.account_rows().into_iter().filter_map(AccountRow::wrong).collect();
         last.extend([String::new(), self.in_a_line()]);
-        let last = self.screen.style.wrap(&format!("{}\n", last.join("\n")));
-        let last: Vec<_> = last.lines().map(str::to_owned).collect();
+        let last = wrapped(last);
         let rows: Vec<_> = rows.collect();
         let room = height.saturating_sub(lines.len() + last.len());
         // Where not all rows fit, a line says how many are out of sight.

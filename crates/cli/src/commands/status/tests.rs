@@ -2,6 +2,7 @@
 
 use clap::Parser;
 use domain::{
+    configuration::{Pause, PauseScope},
     history::HistoryEntry,
     record::{Cause, Ending, Phase, Record},
     resource::{MachineSize, Power, SavedState},
@@ -410,6 +411,27 @@ async fn a_picture_has_as_many_lines_as_the_terminal() {
     for record in ["web-1", "newcomer", "build"] {
         assert!(frame.contains(record), "{frame}");
     }
+}
+
+#[tokio::test]
+async fn a_picture_with_a_long_pause_fits_the_terminal_too() {
+    let store = full_store().await;
+    let args = args(&["--watch"]);
+    let mut view = View::of(&args, &Context::plain(), &store, None, now()).await.unwrap();
+    view.screen.style = Style { colours: false, width: Some(80) };
+    let pause = Pause {
+        scope: PauseScope::Everything,
+        starts: false,
+        set_at: now(),
+        ends_at: now() + SignedDuration::from_hours(1),
+        by: "ada".to_owned(),
+        why: "the move to another region takes the whole of this evening".to_owned(),
+    };
+    view.in_force.overrides = view.in_force.overrides.with_pauses([pause]);
+    let frame = view.frame(16, &mut 0, Duration::from_secs(5));
+    assert_eq!(frame.lines().count(), 16);
+    assert!(frame.lines().all(|line| line.chars().count() <= 80), "{frame}");
+    assert!(frame.contains("`offhours resume` ends"), "{frame}");
 }
 
 #[test]
