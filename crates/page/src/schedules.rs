@@ -198,7 +198,7 @@ fn picture(
                 tr { th scope="col" { "Day" } th scope="col" { "Should run" } th scope="col" { "Was off, all together" } }
                 @for (date, strip) in &days {
                     tr {
-                        th scope="row" { (date.strftime("%a %Y-%m-%d")) @if !strip.holidays.is_empty() { " holiday" } }
+                        th scope="row" { (date.strftime("%a %Y-%m-%d")) @if is_holiday(strip) { " holiday" } }
                         td { (hours_in_words(desired_hours(strip))) }
                         td { (hours_in_words(off_hours(strip))) }
                     }
@@ -206,6 +206,11 @@ fn picture(
             }
         }
     }
+}
+
+/// Reports whether most of a day is a holiday, which is a day of the schedule's own zone.
+fn is_holiday(strip: &Strip<'_>) -> bool {
+    strip.holidays.iter().any(|(_, day)| day.length() * 2 > strip.period.length())
 }
 
 fn desired_hours(strip: &Strip<'_>) -> f64 {

@@ -108,6 +108,22 @@ fn the_calendar_is_that_of_the_month_of_the_money_west_of_greenwich_too() {
 }
 
 #[test]
+fn a_holiday_of_another_zone_is_the_day_that_it_covers_most_of() {
+    let mut fleet = Fleet::in_order();
+    let configuration = Arc::make_mut(&mut fleet.in_force.configuration);
+    let rule = serde_json::json!({ "schedule": {
+        "timezone": "Europe/Berlin",
+        "periods": [{ "weekdays": ["mon-fri"], "begin": "08:00", "end": "19:00" }],
+        "holidays": ["2026-11-27"],
+    }});
+    let rule = serde_json::from_value(rule).unwrap();
+    configuration.schedules.insert(testing::scene::office(), rule);
+    let text = text(&operators(&fleet));
+    assert!(text.contains("Thu 2026-11-26 11.0 h"), "{text}");
+    assert!(text.contains("Fri 2026-11-27 holiday 0.0 h"), "{text}");
+}
+
+#[test]
 fn all_in_order_is_said_in_a_sentence_and_a_number() {
     let fleet = Fleet::in_order();
     let text = text(&operators(&fleet));
