@@ -23,6 +23,7 @@ pub(crate) fn known(amount: Option<Money>) -> String {
 /// What a row saved, and how much of it is unknown.
 pub(crate) fn saved(row: &SavedRow) -> String {
     match (row.saved, row.unknown) {
+        (None, 0) => "nothing".to_owned(),
         (Some(saved), 0) => saved.to_string(),
         (Some(saved), unknown) if unknown < row.resources => {
             format!("{saved}, and {unknown} of {} unknown", row.resources)
@@ -60,10 +61,12 @@ fn days(rows: &[SavedRow]) -> Markup {
         @for (currency, rows) in currencies {
             @let bar = |row: &&SavedRow| {
                 let day = row.group.as_deref().unwrap_or_default();
-                let is_known = row.unknown < row.resources;
                 Bar {
                     label: format!("{day}: {}", saved(row)),
-                    amount: row.saved.filter(|_| is_known).map(amount),
+                    amount: match (row.saved, row.unknown) {
+                        (None, 0) => Some(0.0),
+                        (saved, unknown) => saved.filter(|_| unknown < row.resources).map(amount),
+                    },
                 }
             };
             @let drawn: Vec<_> = rows.iter().map(bar).collect();

@@ -200,7 +200,7 @@ fn picture(
                     tr {
                         th scope="row" { (date.strftime("%a %Y-%m-%d")) @if is_holiday(strip) { " holiday" } }
                         td { (hours_in_words(desired_hours(strip))) }
-                        td { (hours_in_words(off_hours(strip))) }
+                        td { (was_off(strip, facts.input.now)) }
                     }
                 }
             }
@@ -218,7 +218,13 @@ fn desired_hours(strip: &Strip<'_>) -> f64 {
     running.map(|span| span.period.length()).sum::<SignedDuration>().as_secs_f64() / 3600.0
 }
 
-fn off_hours(strip: &Strip<'_>) -> f64 {
+/// How long all were off together: `unknown` if nothing is known of the time, and nothing of what is
+/// to come.
+fn was_off(strip: &Strip<'_>, now: Timestamp) -> String {
+    if strip.ran.is_empty() {
+        let word = if strip.period.from < now { "unknown" } else { "" };
+        return word.to_owned();
+    }
     let off = |ran: &Ran| ran.period.length() * i32::try_from(ran.stopped).unwrap_or(i32::MAX);
-    strip.ran.iter().map(off).sum::<SignedDuration>().as_secs_f64() / 3600.0
+    hours_in_words(strip.ran.iter().map(off).sum::<SignedDuration>().as_secs_f64() / 3600.0)
 }

@@ -124,6 +124,16 @@ fn a_holiday_of_another_zone_is_the_day_that_it_covers_most_of() {
 }
 
 #[test]
+fn what_is_not_known_of_a_day_is_no_zero() {
+    let text = text(&operators(&Fleet::in_order()));
+    // Before it was first seen, the day itself, and one that is to come.
+    for row in ["Thu 2026-11-19 11.0 h unknown", "Mon 2026-11-23 11.0 h 4.5 h"] {
+        assert!(text.contains(row), "{row}: {text}");
+    }
+    assert!(text.contains("Tue 2026-11-24 11.0 h Wed 2026-11-25"), "{text}");
+}
+
+#[test]
 fn all_in_order_is_said_in_a_sentence_and_a_number() {
     let fleet = Fleet::in_order();
     let text = text(&operators(&fleet));
