@@ -77,6 +77,12 @@ fn each_command_that_changes_something_is_an_entry() {
         let later = ["override", "running", "--schedule", "office", "--from", "tomorrow 08:00"];
         let ended = terminal.run(&[&later[..], &["--for", "2h"]].concat()).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let ended = terminal.run(&["activity", "wbe"]).await;
+        assert!(ended.stdout.starts_with("No change found "), "{}", ended.stdout);
+        assert_eq!(ended.stderr.trim(), "no record has the name `wbe`");
+        let ended = terminal.run(&["activity", "--schedule", "offce"]).await;
+        assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+        assert!(ended.stderr.contains("did you mean `office`?"), "{}", ended.stderr);
         let table = terminal.run(&["activity", "--limit", "1"]).await.stdout;
         assert!(table.contains("schedule office from Tue 2026-11-24 08:00 "), "{table}");
         assert!(table.contains(" until Tue 2026-11-24 10:00 "), "{table}");

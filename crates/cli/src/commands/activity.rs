@@ -9,7 +9,8 @@ use crate::{
     Exit, candidates,
     connection::Session,
     context::Context,
-    names::{Names, history::report_unreadable},
+    names::{Names, check_account, check_schedule, history::report_unreadable},
+    output,
     print::{Cell, Column, Row},
     time_range::{self, TimeRange},
 };
@@ -51,7 +52,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let configuration = in_force.as_ref().map(|in_force| &*in_force.configuration);
     let screen = context.screen(configuration, now);
     let period = args.range.period(&screen)?;
-    let wanted = args.wanted(&store, now).await?;
+    let (wanted, unknown) = args.wanted(&store, now).await?;
     let Period { from, until } = args.range.searched(period);
     let limit = args.range.limit();
     let mut pages = store.activity_between(from, until);
@@ -68,27 +69,42 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         found.extend(page.entries.into_iter().filter(|one| by(one) && names(one)));
     }
     found.truncate(limit);
+    // The log may have what is configured no more.
+    if let Some(configuration) = configuration.filter(|_| found.is_empty()) {
+        check_schedule(&args.schedule, configuration)?;
+        if let Some(name) = &args.account {
+            check_account(name, configuration.accounts.keys())?;
+        }
+    }
     let period = time_range::shown(period, &screen.zone);
-    screen.rows(&found, &format!("Nothing was changed {period}."))?;
+    screen.rows(&found, &format!("No change found {period}."))?;
+    output::remarks(&unknown);
     report_unreadable(unreadable);
     Ok(Exit::Done)
 }
 
 impl Args {
-    /// How entries name what is wanted: a resource by its reference, whatever name it has.
-    async fn wanted(&self, store: &Store, now: Timestamp) -> anyhow::Result<Vec<String>> {
+    /// How entries name what is wanted: a resource by its reference, whatever name it has. Also what
+    /// no record has.
+    async fn wanted(
+        &self,
+        store: &Store,
+        now: Timestamp,
+    ) -> anyhow::Result<(Vec<String>, Vec<String>)> {
         let whole = [
             self.schedule.as_ref().map(|name| format!("schedule {name}")),
             self.account.as_ref().map(|name| format!("account {name}")),
         ];
         let mut wanted: Vec<_> = whole.into_iter().flatten().collect();
+        let mut unknown = Vec::new();
         if !self.resources.is_empty() {
             let names = Names::read(store, now).await?;
             let selection = names.in_history(&self.resources);
             wanted.extend(selection.references.iter().map(ToString::to_string));
             wanted.extend(self.resources.iter().cloned());
+            unknown = selection.unknown();
         }
-        Ok(wanted)
+        Ok((wanted, unknown))
     }
 }
 

@@ -59,7 +59,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let period = args.range.period(&screen)?;
     let found = find(args, &store, &in_force, period, now).await?;
     let period = time_range::shown(period, &screen.zone);
-    screen.rows(&found.entries, &format!("No stop or start ended {period}."))?;
+    screen.rows(&found.entries, &format!("No stop or start found {period}."))?;
     output::remarks(&found.unknown);
     if found.left_out > 0 {
         output::remark(&format!("and {} older\n", found.left_out));

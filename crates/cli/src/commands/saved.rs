@@ -148,7 +148,7 @@ fn render(report: &SavedReport, screen: &Screen) -> String {
     let (from, until) = (screen.date(from), screen.date(until));
     let heading = screen.style.wrap(&format!("From {from} until {until}, {days:.1} days:\n"));
     if report.rows.is_empty() {
-        return format!("{heading}Nothing follows a schedule, and nothing was stopped.\n");
+        return format!("{heading}Nothing found that follows a schedule or was stopped.\n");
     }
     let total = screen.style.wrap(&format!("{}\n", report.in_words()));
     format!("{heading}{}{total}", screen.table(&report.rows))

@@ -21,6 +21,7 @@ pub(crate) struct HistorySelection<'n> {
     words: Vec<(&'n str, WildMatch)>,
     /// The names that were found in history instead.
     seen: BTreeSet<String>,
+    is_read: bool,
     all: bool,
 }
 
@@ -44,7 +45,7 @@ impl Names {
             references.extend(meant);
         }
         let (seen, all) = (BTreeSet::new(), targets.is_empty());
-        HistorySelection { names: self, references, words, seen, all }
+        HistorySelection { names: self, references, words, seen, is_read: false, all }
     }
 }
 
@@ -75,6 +76,7 @@ impl HistorySelection<'_> {
         finished: HistoryQuery,
         mut take: impl FnMut(HistoryEntry) -> anyhow::Result<()>,
     ) -> anyhow::Result<usize> {
+        self.is_read = true;
         let sources: Vec<HistoryPages> = if self.all || !self.words.is_empty() {
             vec![store.history_between(finished)]
         } else {
@@ -99,8 +101,8 @@ impl HistorySelection<'_> {
         Ok(unreadable)
     }
 
-    /// Says which names neither a record nor the history that was read has, and what was probably
-    /// meant.
+    /// Says which names neither a record nor the history that was read, if any was, has, and what was
+    /// probably meant.
     pub(crate) fn unknown(&self) -> Vec<String> {
         let missing = |(target, word): &(&str, WildMatch)| {
             if self.seen.iter().any(|name| word.matches(name)) {
@@ -109,7 +111,8 @@ impl HistorySelection<'_> {
             let records = self.names.records.iter().map(|record| record.name.as_str());
             let near = nearest(target, records.chain(self.seen.iter().map(String::as_str)));
             let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            Some(format!("no record has the name `{target}`, nor has this time of history{near}"))
+            let history = if self.is_read { ", nor has this time of history" } else { "" };
+            Some(format!("no record has the name `{target}`{history}{near}"))
         };
         self.words.iter().filter_map(missing).collect()
     }
