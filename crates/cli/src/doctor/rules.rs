@@ -138,7 +138,11 @@ fn an_override(contents: &StoreContents, one: &Override) -> Option<Finding> {
         }
     };
     let found = format!("{} by {}, and {why}", one.desired, one.by);
-    let remedy = format!("`offhours override clear` ends it{instead}");
+    let target = match &one.target {
+        OverrideTarget::Resource(reference) => reference.to_string(),
+        OverrideTarget::Schedule(name) => format!("--schedule {name}"),
+    };
+    let remedy = format!("`offhours override clear {target}` ends it{instead}");
     Some(Finding::warning(Check::Overrides, found, remedy).of(&one.target))
 }
 
@@ -319,5 +323,9 @@ mod tests {
         );
         check_override(schedule("ofice"), 1, Level::Warning, "did you mean `office`?");
         check_override(schedule("ofice"), -1, Level::Ok, "0 active");
+        let clear = "`offhours override clear --schedule ofice` ends it";
+        check_override(schedule("ofice"), 1, Level::Warning, clear);
+        let clear = "`offhours override clear do-main/droplet/2` ends it";
+        check_override(resource("do-main/droplet/2"), 1, Level::Warning, clear);
     }
 }
