@@ -16,7 +16,7 @@ use store::AccountState;
 use super::{Check, Finding};
 
 /// On a local store nothing runs by itself. A recent inventory shows that a service was running, which
-/// may have been one of single rounds.
+/// may have been one of single rounds. Without accounts there is none to take.
 pub(crate) fn here(
     states: &BTreeMap<AccountName, AccountState>,
     file: &Path,
@@ -31,15 +31,18 @@ pub(crate) fn here(
     }
     let last = last.map(|at| format!("the last inventory was tried {}", ago(at, now)));
     let last = last.unwrap_or_else(|| "no inventory was ever taken".to_owned());
-    Finding::problem(
-        Check::Functions,
-        format!("no service runs on this store: {last}"),
-        format!(
-            "`offhours serve --data {}` must run: commands look and act once, and no edge is handled \
-             without it",
-            file.display()
-        ),
-    )
+    let command = format!("`offhours serve --data {}`", file.display());
+    let (runs, remedy) = if is_served {
+        ("a service runs", format!("see what it reports; then stop it, and run {command} again"))
+    } else {
+        let why = "commands look and act once, and no edge is handled without it";
+        ("no service runs", format!("{command} must run: {why}"))
+    };
+    let found = format!("{runs} on this store: {last}");
+    if is_served && states.is_empty() {
+        return Finding::ok(Check::Functions, found);
+    }
+    Finding::problem(Check::Functions, found, remedy)
 }
 
 /// At AWS: checks that each of the four functions exists, and that those that take questions answer
@@ -122,6 +125,12 @@ mod tests {
             let names_it = remedy.contains("offhours serve --data my.db");
             assert_eq!(names_it, level == Level::Problem, "{remedy}");
         }
+        // A service without accounts lists nothing, and one that hangs lists nothing any more.
+        let served = |states: &_| here(states, Path::new("my.db"), true, now);
+        assert_eq!(served(&BTreeMap::new()).level, Level::Ok);
+        let hangs = served(&tried(Some(now - minutes(11))));
+        assert_eq!(hangs.level, Level::Problem);
+        assert!(hangs.found.starts_with("a service runs on this store: "), "{hangs:?}");
         // It was killed a moment ago, or works off single rounds.
         let finding = here(&tried(Some(now)), Path::new("my.db"), false, now);
         assert!(finding.found.starts_with("no service runs"), "{finding:?}");
