@@ -312,6 +312,14 @@ fn status_and_doctor_observe_and_change_nothing() {
             assert!(ended.stderr.contains("use -o json"), "{}", ended.stderr);
         }
 
+        for one_form in ["report", "calendar", "init"] {
+            for form in ["json", "csv"] {
+                let ended = terminal.run(&[one_form, "-o", form]).await;
+                assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{one_form}");
+                assert!(ended.stderr.contains("prints neither JSON nor CSV"), "{}", ended.stderr);
+            }
+        }
+
         let ended = terminal.run(&["doctor", "-o", "json"]).await;
         assert_eq!(ended.code, Some(0), "{}", ended.stdout);
         let findings = rows(&ended.stdout);

@@ -134,6 +134,22 @@ enum Command {
 }
 
 impl Command {
+    /// Whether it has one form of output, which is not JSON.
+    fn has_one_form(&self) -> bool {
+        matches!(
+            self,
+            Self::Init(_)
+                | Self::Calendar(_)
+                | Self::Report(_)
+                | Self::Share(_)
+                | Self::Ui(_)
+                | Self::Backup(_)
+                | Self::Restore(_)
+                | Self::Completions(_)
+                | Self::Man(_)
+        )
+    }
+
     /// Whether what it prints is rows of one kind, so that it can be CSV.
     fn prints_rows(&self) -> bool {
         matches!(
@@ -179,6 +195,10 @@ pub fn run(arguments: &Arguments) -> Exit {
     let (clock, context) = (Clock::machine(), &arguments.context);
     context.remark_on_unknown_zone();
     let result = match &arguments.command {
+        command if context.format != Format::Table && command.has_one_form() => {
+            let message = "this command prints neither JSON nor CSV";
+            Err(UsageError(message.to_owned()).into())
+        }
         command if context.format == Format::Csv && !command.prints_rows() => {
             let message = "this command prints no rows: use -o json";
             Err(UsageError(message.to_owned()).into())
