@@ -7,7 +7,11 @@ use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Renders rows: a column for each key of their JSON, and JSON where a value has parts.
+/// What makes a spreadsheet read a cell as a formula, if it comes first.
+const BEFORE_FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+
+/// Renders rows: a column for each key of their JSON, and JSON where a value has parts. A text that a
+/// spreadsheet would read as a formula begins with an apostrophe: names and reasons come from outside.
 pub fn csv(rows: &[impl Serialize]) -> Result<String, Error> {
     let record = |row| -> serde_json::Result<IndexMap<String, Value>> {
         serde_json::from_str(&serde_json::to_string(row)?)
@@ -27,6 +31,7 @@ pub fn csv(rows: &[impl Serialize]) -> Result<String, Error> {
     for record in &records {
         let value = |key: &&String| match record.get(*key) {
             None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) if text.starts_with(BEFORE_FORMULA) => format!("'{text}"),
             Some(Value::String(text)) => text.clone(),
             Some(value) => value.to_string(),
         };
@@ -47,6 +52,16 @@ mod tests {
         tags: Vec<&'static str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         more: Option<u32>,
+    }
+
+    #[test]
+    fn no_text_is_a_formula() {
+        let line = |name| Line { name, until: Some("web-1 = @"), tags: Vec::new(), more: None };
+        let text = csv(&["=1+1", "+1", "-1", "@SUM(1)", "\tx", "'x"].map(line)).unwrap();
+        let names: Vec<_> = text.lines().skip(1).filter_map(|row| row.split(',').next()).collect();
+        assert_eq!(names, ["'=1+1", "'+1", "'-1", "'@SUM(1)", "'\tx", "'x"]);
+        assert!(text.contains(",web-1 = @,"), "{text}");
+        assert_eq!(csv(&[serde_json::json!({ "saved": -1.5 })]).unwrap(), "saved\n-1.5\n");
     }
 
     #[test]
