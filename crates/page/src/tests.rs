@@ -287,6 +287,42 @@ fn nothing_is_loaded_no_script_runs_and_each_picture_has_a_text() {
     }
 }
 
+/// How light a colour `#rrggbb` or `#rgb` is, as WCAG has it.
+fn luminance(colour: &str) -> f64 {
+    let digits = colour.trim_start_matches('#');
+    let size = digits.len() / 3;
+    let parts = [0, 1, 2].map(|part| {
+        let digits = digits[part * size..][..size].repeat(3 - size);
+        let share = f64::from(u8::from_str_radix(&digits, 16).unwrap()) / 255.0;
+        if share <= 0.04 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
+    });
+    0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+}
+
+#[test]
+fn what_ran_and_the_focus_differ_from_what_is_beside_them_in_light_and_dark() {
+    let themes: Vec<_> = include_str!("style.css").split(":root{").skip(1).collect();
+    assert_eq!(themes.len(), 2);
+    for theme in themes {
+        let colour = |name: &str| {
+            let (_, rest) = theme.split_once(&format!("--{name}:")).unwrap();
+            luminance(rest.split([';', '}']).next().unwrap())
+        };
+        for (one, other) in [
+            ("ran", "known"),
+            ("ran", "unclear"),
+            ("known", "unclear"),
+            ("ran", "bg"),
+            ("ran", "card"),
+        ] {
+            let (one_light, other_light) = (colour(one), colour(other));
+            let (more, less) = (one_light.max(other_light), one_light.min(other_light));
+            let contrast = (more + 0.05) / (less + 0.05);
+            assert!(contrast >= 3.0, "{one} and {other}: {contrast:.2}: {theme}");
+        }
+    }
+}
+
 #[test]
 fn a_page_of_500_resources_stays_below_600_kilobytes() {
     for audience in [Audience::Operators, Audience::Public] {
