@@ -52,20 +52,51 @@ pub(crate) fn document(facts: &Facts<'_>) -> String {
     text
 }
 
-/// A text in which nothing is markup.
+/// A text in which nothing is markup but what stands between single backticks, such as a command.
 fn plain(text: &str) -> String {
-    let mut plain = String::new();
-    for c in one_line(text, LONGEST_LINE).chars() {
+    let line = one_line(text, LONGEST_LINE);
+    let parts: Vec<_> = line.split('`').collect();
+    // Other backticks are part of a provider's or a person's text.
+    if parts.len() % 2 == 0 || line.contains("``") {
+        return escaped(&line);
+    }
+    let part = |(number, part): (usize, &&str)| {
+        if number % 2 == 0 { escaped(part) } else { format!("`{}`", part.replace('|', "\\|")) }
+    };
+    parts.iter().enumerate().map(part).collect()
+}
+
+/// A text that is no markup, names no person and is no link, on GitHub either.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in text.chars() {
         match c {
-            '<' => plain += "&lt;",
-            '>' => plain += "&gt;",
-            '&' => plain += "&amp;",
-            '\\' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
-                plain.push('\\');
-                plain.push(c);
-            }
-            c => plain.push(c),
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '&' => escaped += "&amp;",
+            '@' => escaped += "@<!-- -->",
+            '\\' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '`' => escaped.extend(['\\', c]),
+            c => escaped.push(c),
         }
     }
-    plain
+    escaped.replace("://", "\\://").replace("www.", "www\\.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_commands_are_markup() {
+        for (text, expected) in [
+            ("do `offhours why a_b --x` *now*", "do `offhours why a_b --x` \\*now\\*"),
+            ("a ` and `offhours why`", "a \\` and \\`offhours why\\`"),
+            ("```<b>`x``", "\\`\\`\\`&lt;b&gt;\\`x\\`\\`"),
+            ("`a|b` | c", "`a\\|b` \\| c"),
+            ("thanks @ada", "thanks @<!-- -->ada"),
+            ("see https://a.example, www.b.example", "see https\\://a.example, www\\.b.example"),
+        ] {
+            assert_eq!(plain(text), expected);
+        }
+    }
 }
