@@ -14,6 +14,7 @@ use domain::{
     schedule::{Desired, LatestEdge, Schedule},
 };
 use jiff::{SignedDuration, Timestamp, ToSpan as _};
+use report::unsent::Unsent;
 
 use crate::Audience;
 
@@ -38,7 +39,9 @@ pub fn render(
     let mut calendar = Calendar::new(only.map_or("Offhours", ScheduleName::as_str), now);
     for (name, rule) in rules.configuration.schedules.iter().filter(|(name, _)| chosen(name)) {
         let target = OverrideTarget::Schedule(name.clone());
-        calendar.add_windows(name, &rule.schedule, rules.overrides.get(&target), until);
+        let observed = Unsent::of_schedule(name, rule, rules, Some(Desired::Stopped), now);
+        let note = if observed.only_observed { " (only observed)" } else { "" };
+        calendar.add_windows(name, &rule.schedule, rules.overrides.get(&target), until, note);
         calendar.add_holidays(name, &rule.schedule, until);
     }
     let is_near = |one: &&Override| one.counts() && one.ends_at > now && one.set_at < until;
@@ -115,6 +118,7 @@ impl Calendar {
         schedule: &Schedule,
         overridden: Option<&Override>,
         until: Timestamp,
+        note: &str,
     ) {
         let stops = |one: &&Override| one.desired == Desired::Stopped && one.counts();
         let stopped = overridden.filter(stops);
@@ -131,7 +135,7 @@ impl Calendar {
                 let is_known = begins.is_some() || piece.start > whole.start;
                 let begin = if is_known { utc(piece.start) } else { "always".to_owned() };
                 let uid = format!("{name}.running.{begin}");
-                self.add_event(&uid, &between(&piece), &format!("{name}: running"), None);
+                self.add_event(&uid, &between(&piece), &format!("{name}: running{note}"), None);
             }
         }
     }
@@ -219,7 +223,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use domain::{
-        configuration::{Configuration, Overrides},
+        configuration::{Configuration, Mode, Overrides},
         fixtures::configuration,
         resource::Power,
     };
@@ -330,6 +334,10 @@ mod tests {
         let begins = values(&calendar, "DTSTART:");
         assert_eq!((begins.len(), begins[39].as_str()), (40, "20260724T060000Z"));
         assert_eq!(values(&calendar, "SUMMARY:")[0], "office: running");
+        let mut observed = office(&[]);
+        observed.settings.mode = Mode::Observe;
+        let calendar = all(&observed, &[], "2026-06-01T05:00:00Z");
+        assert_eq!(values(&calendar, "SUMMARY:")[0], "office: running (only observed)");
     }
 
     #[test]
