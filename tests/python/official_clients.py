@@ -147,7 +147,7 @@ class DigitalOcean:
         def get(what):
             return self.client.droplets.get(number, **self.plain)["droplet"][what]
 
-        assert get("locked") is True
+        assert get("locked") is False, "only an administrator locks a Droplet"
         self.simulator.wait_until(
             lambda: (
                 self.client.actions.get(action["id"], **self.plain)["action"]["status"]
@@ -156,7 +156,6 @@ class DigitalOcean:
             2,
         )
         self.simulator.wait_until(lambda: get("status") == expected, 1)
-        assert get("locked") is False
         log = self.client.droplet_actions.list(number, **self.plain)["actions"]
         assert log[0]["id"] == action["id"]
         return f"{droplet['name']} is {expected}"
