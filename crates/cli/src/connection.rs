@@ -24,14 +24,14 @@ use jiff::{SignedDuration, Timestamp};
 use lifecycle::{Occurrence, Providers, Report};
 use local::{
     clouds::Clouds,
-    file::{DataFile, Purpose},
+    file::{DataFile, Lock, Purpose},
     local_store::LocalStore,
     service::{Service, ServiceEvent},
 };
 use store::{ReadItems, Store, StoreError, Tables};
 use tokio::sync::mpsc;
 
-use crate::{exit::UsageError, output, service::is_served};
+use crate::{exit::UsageError, output};
 
 /// Where the store is.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -181,7 +181,9 @@ impl Connection {
     /// Opens the store for what a service carries out, and says so if none runs on it.
     pub(crate) async fn open_for_write(&self) -> anyhow::Result<Session> {
         let session = self.open_for(Purpose::Change).await?;
-        if let Some(path) = self.data.as_deref().filter(|path| !is_served(path)) {
+        // In a simulation, the commands themselves move the time.
+        let is_real = !session.is_simulated();
+        if let Some(path) = self.data.as_deref().filter(|path| is_real && !is_served(path)) {
             let path = path.display();
             output::remark(&format!(
                 "note: no service runs on {path}: what this command leaves to be done waits for \
@@ -253,6 +255,11 @@ impl Connection {
         session.ahead = session.now.duration_since(session.clock.now());
         Ok(session)
     }
+}
+
+/// Reports whether a process works on the store's file now.
+pub(crate) fn is_served(path: &Path) -> bool {
+    Lock::is_taken(&path.with_added_extension("lock"))
 }
 
 /// Says what was done to the file of a store when it was opened.

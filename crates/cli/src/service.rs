@@ -137,11 +137,6 @@ fn new_places(wanted: &Configuration, stored: &Configuration) -> Vec<String> {
     said.collect()
 }
 
-/// Reports whether a process works on the store's file now.
-pub(crate) fn is_served(path: &Path) -> bool {
-    Lock::is_taken(&path.with_added_extension("lock"))
-}
-
 /// Opens the store's file, creating it if there is none, for this process alone.
 pub(crate) fn own_data(path: &Path) -> anyhow::Result<(DataFile, Option<Lock>)> {
     let has_it = format!(

@@ -5,14 +5,14 @@ use report::{count, csv::csv};
 
 use crate::{
     Exit,
-    connection::Session,
+    connection::{Session, is_served},
     context::Context,
     doctor::{
         Finding, Level, accounts, alerts, clock, functions, hibernation, notify, records, rules,
         store::{self, StoreContents},
     },
     output::{self, Format, Style},
-    print, service,
+    print,
 };
 
 /// The widths of the columns before the text of a finding.
@@ -83,7 +83,7 @@ async fn examine(
         findings.add(accounts::noted_rates(&contents, now))?;
     }
     if let (Some(file), Some(providers)) = (file, session.providers()?) {
-        findings.add([functions::here(&contents.states, file, service::is_served(file), now)])?;
+        findings.add([functions::here(&contents.states, file, is_served(file), now)])?;
         for name in contents.in_force.configuration.accounts.keys() {
             findings.add(accounts::here(&providers, name, &contents, session.clock()).await)?;
         }
