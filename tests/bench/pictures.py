@@ -9,7 +9,7 @@ import pygal
 from pygal.style import CleanStyle
 
 from .figures import SUBJECTS, Result, Samples, cold, median
-from .scaled import besides_ticks, cpu, filled
+from .scaled import besides_ticks, cpu, filled, peak_mib
 
 PICTURES: dict[str, tuple[str, Callable[[Samples], float]]] = {
     "cold": ("Start-up and first invocation, ms", lambda samples: median(cold(samples))),
@@ -58,7 +58,7 @@ GROWTH: dict[str, tuple[str, str, Callable[[Result], float]]] = {
     "peak": (
         "Peak memory of the service in one process, MiB",
         "memory",
-        lambda size: size["parts"]["stop"]["memory_mib"],
+        peak_mib,
     ),
 }
 """Values that grow with the fleet, drawn with logarithmic axes: title, label, and the value."""

@@ -53,6 +53,11 @@ def requests_each(size: Result) -> float:
     return (size["parts"]["stop"]["sent"]) / size["resources"]
 
 
+def peak_mib(size: Result) -> float:
+    """Returns the most memory that the service took at an edge, in MiB."""
+    return max(size["parts"][name]["memory_mib"] for name in ("stop", "start"))
+
+
 def last_after(size: Result) -> float:
     """Returns the seconds from the edge until the last stop was requested."""
     last, edge = (datetime.fromisoformat(at) for at in (size["parts"]["stop"]["last_at"], AN_EDGE))
@@ -120,7 +125,7 @@ def tables() -> dict[str, list[Column]]:
             ("inventory, ms", number(lambda size: besides_ticks(size, "inventory", cpu))),
             ("stop, ms", number(lambda size: besides_ticks(size, "stop", cpu))),
             ("start, ms", number(lambda size: besides_ticks(size, "start", cpu))),
-            ("memory, MiB", number(lambda size: size["parts"]["stop"]["memory_mib"])),
+            ("memory, MiB", number(peak_mib)),
             ("requests each", number(requests_each, 3)),
             ("refused, 429", number(lambda size: size["parts"]["stop"]["too_many"])),
             ("last after, s", number(last_after)),
