@@ -373,5 +373,5 @@ lines: python ## Count the lines of Rust outside tests, and hold them to lines.t
 
 .PHONY: clean
 clean: ## Remove everything that was built or set up
-	@rm -rf $(BUILD_VENV) $(VENV) $(EMULATOR_VENV) $(LOCALSTACK_VENV) $(CHECKOV_VENV) $(BENCH_VENV) $(TOOLS) $(FUZZ)/fuzz/target
+	@rm -rf $(BUILD_VENV) $(VENV) $(EMULATOR_VENV) $(LOCALSTACK_VENV) $(CHECKOV_VENV) $(BENCH_VENV) $(TOOLS) $(FUZZ)/fuzz/target $(PAGE)/node_modules
 	@$(CARGO) clean
