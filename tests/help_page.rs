@@ -60,3 +60,20 @@ fn the_page_of_the_commands_is_what_their_help_says() {
         assert_eq!(shown, text, "`make readme` writes it anew");
     }
 }
+
+#[test]
+fn a_command_without_its_subcommand_shows_its_help_whatever_variables_are_set() {
+    for command in [&[][..], &["override"], &["config"], &["notify"]] {
+        let run = |variables: &[(&str, &str)]| {
+            let mut program = Command::new(program("offhours"));
+            program.env_clear().envs(variables.iter().copied()).args(command);
+            let output = program.output().unwrap();
+            assert_eq!(output.status.code(), Some(2), "{command:?}");
+            String::from_utf8(output.stderr).unwrap()
+        };
+        let shown = run(&[]);
+        assert!(shown.contains("Usage: offhours"), "{shown}");
+        assert_eq!(run(&[("OFFHOURS_DATA", "offhours.db")]), shown);
+        assert_eq!(run(&[("OFFHOURS_SIMULATE", "http://127.0.0.1:1")]), shown);
+    }
+}

@@ -164,3 +164,12 @@ pub(crate) fn instead(error: &clap::Error) -> Option<String> {
     let habit = HABITS.iter().find(|(habit, _)| habit == typed)?;
     Some(format!("there is no command `{typed}`: {}", habit.1))
 }
+
+/// The help of a command that was typed without its subcommand. Clap shows it only if no variable
+/// stands for an option.
+pub(crate) fn instead_of_missing(error: &clap::Error, words: Vec<OsString>) -> Option<String> {
+    let words = (error.kind() == ErrorKind::MissingSubcommand)
+        .then(|| words.into_iter().chain(["-h".into()]))?;
+    let help = complete(Arguments::command()).try_get_matches_from(words).err()?;
+    Some(help.render().to_string())
+}

@@ -69,8 +69,6 @@ static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     name = "offhours",
     version,
     long_version = LONG_VERSION.as_str(),
-    arg_required_else_help = true,
-    subcommand_required = true,
     after_help = "\
 A configuration is one TOML file, offhours.toml unless --config names another:
   timezone = \"Europe/Berlin\"
@@ -178,9 +176,10 @@ impl Arguments {
         CompleteEnv::with_factory(Self::command).complete();
         let words = help::expanded(std::env::args_os());
         let matches =
-            help::complete(Self::command()).try_get_matches_from(words).unwrap_or_else(|error| {
-                if let Some(advice) = help::instead(&error) {
-                    output::remark(&format!("error: {advice}\n"));
+            help::complete(Self::command()).try_get_matches_from(&words).unwrap_or_else(|error| {
+                let advice = help::instead(&error).map(|advice| format!("error: {advice}\n"));
+                if let Some(text) = advice.or_else(|| help::instead_of_missing(&error, words)) {
+                    output::remark(&text);
                     std::process::exit(2);
                 }
                 error.exit()

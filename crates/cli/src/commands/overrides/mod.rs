@@ -37,9 +37,7 @@ use change::{Change, Request, cleared, extended, has_not_ended, question};
 /// An override wins over the schedule until it ends. It ends by itself; then the schedule takes
 /// over. It does not win over `protect` or opt-outs.
 #[derive(Debug, clap::Args)]
-#[command(
-    arg_required_else_help = true,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   offhours override running web-1 --for 2h
   offhours override running --all --until \"tomorrow 9am\" --reason \"release\"
@@ -49,8 +47,7 @@ Examples:
   offhours override clear web-1
   offhours config schema override   what -o json prints
 
-`offhours override running --help` says how times are written."
-)]
+`offhours override running --help` says how times are written.")]
 pub struct Args {
     #[command(subcommand)]
     pub(crate) command: OverrideCommand,
