@@ -52,10 +52,9 @@ for processor in "${processors[@]}"; do
 
   name=offhours-$version-$processor-linux
   folder=$shared/$name
-  mkdir -p "$folder/docs" "$folder/systemd"
-  cp "target/$target/release/offhours" LICENSE README.md CHANGELOG.md "$folder"
-  cp docs/*.md "$folder/docs"
-  cp -r examples "$shared/man" "$shared/completions" "$folder"
+  mkdir -p "$folder/systemd"
+  cp "target/$target/release/offhours" LICENSE ./*.md "$folder"
+  cp -r docs examples "$shared/man" "$shared/completions" "$folder"
   cp packaging/*.service packaging/*.timer packaging/environment "$folder/systemd"
   tar --create --directory "$shared" --format=gnu --sort=name --mtime="@$SOURCE_DATE_EPOCH" \
     --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX "$name" | gzip -9 --no-name > "$dist/$name.tar.gz"

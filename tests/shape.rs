@@ -369,6 +369,17 @@ fn every_link_in_the_documentation_leads_somewhere() {
     let pages = pages.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
     let more = ["README.md", "ARCHITECTURE.md", "BENCHMARKS.md", "docs/benchmarks/notes.md"];
     let more = more.map(|name| root().join(name));
+    let manifest = fs::read_to_string(root().join("crates/cli/Cargo.toml")).unwrap();
+    let packaged: Vec<_> = manifest.split("[\"../../").skip(1).collect();
+    let is_packaged = |path: &str| {
+        packaged.iter().filter_map(|asset| asset.split('"').next()).any(|pattern| {
+            let any = pattern.find('*').zip(pattern.rfind('*'));
+            let fits = |(first, last): (usize, usize)| {
+                path.starts_with(&pattern[..first]) && path.ends_with(&pattern[last + 1..])
+            };
+            any.map_or(pattern == path, fits)
+        })
+    };
     let mut links = 0;
     for page in pages.chain(more) {
         let text = fs::read_to_string(&page).unwrap();
@@ -383,6 +394,10 @@ fn every_link_in_the_documentation_leads_somewhere() {
                 "" => page.clone(),
                 path => page.parent().unwrap().join(path),
             };
+            if let Ok(target) = target.canonicalize() {
+                let path = target.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+                assert!(is_packaged(&path), "{}: no package has {path}", page.display());
+            }
             let target = fs::read(&target);
             let target = target.unwrap_or_else(|_| panic!("{}: {link}", page.display()));
             let leads =
