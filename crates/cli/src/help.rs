@@ -77,8 +77,8 @@ pub(crate) fn complete(mut command: Command) -> Command {
             fix(part);
             if part.get_name() != "environment" {
                 let hidden = |one: clap::Arg| {
-                    let is_common = one.is_global_set();
-                    one.hide(is_common)
+                    let is_hidden = one.is_hide_set() || one.is_global_set();
+                    one.hide(is_hidden)
                 };
                 *part = std::mem::take(part).mut_args(hidden);
             }
