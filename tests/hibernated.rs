@@ -112,7 +112,7 @@ fn every_command_shows_it_under_its_reference_with_its_snapshot() {
         for expected in [
             "It is hibernated, as it should be.",
             "Next: running at Tue 06:00 UTC, in 10h 30m; begun 10 min early, at 05:50.",
-            "none: its snapshot stands for it",
+            "none: it was deleted, and its snapshot is kept",
             "build, cpx22 in fsn1, with ",
             "2 snapshots kept, 1 proven",
         ] {

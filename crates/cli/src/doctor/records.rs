@@ -37,7 +37,7 @@ pub(crate) fn check(contents: &StoreContents, zone: &TimeZone, now: Timestamp) -
         let remedy = "`offhours forget` deletes what is not needed any more";
         Finding::warning(Check::Records, found, remedy).of(account)
     }));
-    let ok = format!("{}: none needs a person", count(contents.records.len(), "record"));
+    let ok = format!("{}: none needs attention", count(contents.records.len(), "record"));
     or_ok(findings, Check::Records, ok)
 }
 
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_finding_says_in_which_state_the_resource_is() {
-        let ok = "1 record: none needs a person".to_owned();
+        let ok = "1 record: none needs attention".to_owned();
         assert_eq!(found([web()]), [(Level::Ok, None, ok)]);
         let mut stuck = web();
         stuck.phase = Phase::Stuck {

@@ -331,7 +331,7 @@ impl Chain<'_> {
         };
         match kept.present() {
             None => {
-                add("machine", Some("none: its snapshot stands for it".to_owned()));
+                add("machine", Some("none: it was deleted, and its snapshot is kept".to_owned()));
                 add("recreated from", Some(kept.waking(self.screen.now)));
                 add("recreated as", kept.as_it_was());
             }
