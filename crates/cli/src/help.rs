@@ -46,7 +46,9 @@ const HABITS: [(&str, &str); 13] = [
 /// tools find it: --profile or `AWS_PROFILE`, --region or `AWS_REGION`, `AWS_ENDPOINT_URL`.
 /// --simulate=URL or `OFFHOURS_SIMULATE` has a simulator stand in for the clouds.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "offhours <COMMAND> [OPTIONS]",
+    after_help = "\
 Also read:
   OFFHOURS_PROTECT        patterns of what a local store never touches
   OFFHOURS_MODE=observe   a local store sends nothing
@@ -55,7 +57,8 @@ Also read:
   HTTPS_PROXY, NO_PROXY, AWS_CA_BUNDLE
 
 Example:
-  OFFHOURS_DATA=offhours.db offhours status -o json")]
+  OFFHOURS_DATA=offhours.db offhours status -o json"
+)]
 pub(crate) struct Environment {}
 
 pub(crate) fn environment() -> anyhow::Result<Exit> {

@@ -56,8 +56,9 @@ pub struct Args {
     /// Do what is due now, follow it for up to a minute, and end.
     #[arg(long)]
     once: bool,
-    /// Answer `GET /healthz` (200 while both timers work, otherwise 503), `GET /metrics` (for
-    /// Prometheus) and `GET /calendar.ics` at this address.
+    /// Answer at this address: `GET /healthz` (200 while both timers work, otherwise 503),
+    /// `GET /metrics` (for Prometheus), `GET /` (the page of `report`), `GET /calendar.ics` and
+    /// `GET /calendar/NAME.ics`.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "once")]
     listen: Option<SocketAddr>,
 }
