@@ -75,7 +75,7 @@ Examples:
   offhours config rollback                       to what was in force before")]
 pub struct Args {
     /// Configuration file to apply.
-    #[arg(long, value_name = "FILE", default_value = "offhours.toml")]
+    #[arg(long, short = 'f', value_name = "FILE", default_value = "offhours.toml")]
     config: PathBuf,
     #[command(flatten)]
     options: Options,

@@ -40,7 +40,7 @@ Examples:
   offhours init --config staging.toml")]
 pub struct Args {
     /// File to write.
-    #[arg(long, value_name = "FILE", default_value = "offhours.toml")]
+    #[arg(long, short = 'f', value_name = "FILE", default_value = "offhours.toml")]
     config: PathBuf,
     /// Hours in which everything runs: weekdays and times.
     #[arg(long, value_name = "HOURS", default_value = "mon-fri 08:00-19:00")]

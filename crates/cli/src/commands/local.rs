@@ -86,7 +86,7 @@ was in flight.")]
 pub struct Args {
     /// Configuration file to apply first. Without it, the configuration in force in the store
     /// applies, or the example with a plain --simulate.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short = 'f', value_name = "FILE")]
     config: Option<PathBuf>,
     /// Simulate the clouds, in this process or at the address of a running cloud-simulator.
     #[arg(

@@ -57,7 +57,7 @@ An account that cannot be read does not hide the others; the exit code is 1.")]
 pub struct Args {
     /// Configuration file with the accounts and the schedules [default: the tokens in
     /// `DIGITALOCEAN_TOKEN` and `HCLOUD_TOKEN`, and --hours for everything].
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short = 'f', value_name = "FILE")]
     config: Option<PathBuf>,
     /// Address, as an account's `url` names it, to which that account's token may be sent; may be
     /// repeated. Otherwise tokens are sent to the providers' own addresses only.

@@ -51,7 +51,7 @@ and feeds the watchdog while both of its timers work.")]
 pub struct Args {
     /// Configuration file to apply first, if it says something else than what is in force, which
     /// stays so if the file is refused.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short = 'f', value_name = "FILE")]
     config: Option<PathBuf>,
     /// Do what is due now, follow it for up to a minute, and end.
     #[arg(long)]

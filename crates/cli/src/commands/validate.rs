@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(value_name = "FILE", conflicts_with = "config")]
     file: Option<PathBuf>,
     /// The same, as other commands name it.
-    #[arg(long, value_name = "FILE", default_value = "offhours.toml")]
+    #[arg(long, short = 'f', value_name = "FILE", default_value = "offhours.toml")]
     config: PathBuf,
 }
 
