@@ -30,7 +30,7 @@ const HABITS: [(&str, &str); 13] = [
     ("log", "`offhours config log` lists what was applied, `offhours activity` who did what"),
     ("export", "`offhours config show` prints the configuration in force"),
     ("schema", "`offhours config schema` prints it"),
-    ("extend", "`offhours override extend NAME --by 2h` adds to the end of an override"),
+    ("extend", "`offhours override extend NAME 2h` adds to the end of an override"),
     ("undo", "`offhours override clear` ends an override, `offhours config rollback` goes back"),
     ("hours", "`offhours saved` shows the hours off and what they saved"),
     ("cost", "`offhours savings` shows what stopping could save, `offhours saved` what it saved"),

@@ -16,7 +16,7 @@ use crate::{
     names::{self, Names, check_account, check_schedule},
 };
 
-#[derive(Debug, Default, clap::Args)]
+#[derive(Debug, Default, Clone, clap::Args)]
 pub(super) struct Targets {
     /// Resources: references, unique names, or patterns with `*` and `?`.
     #[arg(value_name = "RESOURCE", required_unless_present_any = ["schedule", "account", "all"], add = candidates::resources())]

@@ -42,7 +42,7 @@ Examples:
   offhours override running web-1 --for 2h
   offhours override running --all --until \"tomorrow 9am\" --reason \"release\"
   offhours override stopped --schedule office --until sunday
-  offhours override extend web-1 --by 2h
+  offhours override extend web-1 2h
   offhours override list
   offhours override clear web-1
   offhours config schema override   what -o json prints
@@ -111,16 +111,29 @@ pub(crate) struct SetArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  offhours override extend web-1 --by 2h
+  offhours override extend web-1 2h
   offhours override extend --schedule office-hours --by 1d --reason \"still releasing\"")]
 pub(crate) struct ExtendArgs {
     #[command(flatten)]
     targets: Targets,
-    /// The time to add: 90m, 2h or 1d12h.
-    #[arg(long, value_name = "LENGTH")]
-    by: Length,
+    /// The time to add: 90m, 2h or 1d12h. Without it, the time follows the resources.
+    #[arg(long, value_name = "LENGTH", required_unless_present = "resources")]
+    by: Option<Length>,
     #[command(flatten)]
     change: ChangeArgs,
+}
+
+impl ExtendArgs {
+    /// What is extended, and by how much.
+    fn parts(&self) -> Result<(Targets, Length), UsageError> {
+        let mut targets = self.targets.clone();
+        let last =
+            || targets.resources.pop()?.parse().ok().filter(|_| !targets.resources.is_empty());
+        match self.by.or_else(last) {
+            Some(by) => Ok((targets, by)),
+            None => Err(UsageError("pass the time to add: web-1 2h, or --by 2h".to_owned())),
+        }
+    }
 }
 
 /// End overrides now, so that the schedule takes over.
@@ -207,13 +220,14 @@ pub(super) async fn set(
 }
 
 async fn extend(args: &ExtendArgs, context: &Context) -> anyhow::Result<Exit> {
+    let (targets, by) = args.parts()?;
     let session = context.connection.open_for_write().await?;
     let names = Names::read(&session.store, session.now).await?;
-    let (selected, active) = meant(names, &args.targets)?;
+    let (selected, active) = meant(names, &targets)?;
     let author = author(&session, args.change.given.reason.clone()).await?;
-    let changes = extended(&active, args.by, &author)?;
+    let changes = extended(&active, by, &author)?;
     let screen = context.screen(&*selected.in_force.configuration, session.now);
-    let question = question(&changes, &selected, args.targets.are_whole(), &screen);
+    let question = question(&changes, &selected, targets.are_whole(), &screen);
     if let Some(question) = question.filter(|_| !args.change.dry_run) {
         confirm(&question, "nothing was extended", context)?;
     }

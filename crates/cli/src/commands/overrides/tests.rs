@@ -33,6 +33,24 @@ struct Line {
     args: Args,
 }
 
+#[test]
+fn the_time_to_add_may_follow_the_resources() {
+    let parts = |line: &str| {
+        let words = ["offhours", "extend"].into_iter().chain(line.split(' '));
+        let OverrideCommand::Extend(args) = Line::try_parse_from(words).ok()?.args.command else {
+            return None;
+        };
+        let (targets, by) = args.parts().ok()?;
+        Some((targets.resources.join(" "), by.duration().as_hours()))
+    };
+    assert_eq!(parts("web-1 ci 2h"), Some(("web-1 ci".to_owned(), 2)));
+    assert_eq!(parts("web-1 --by 1d"), Some(("web-1".to_owned(), 24)));
+    assert_eq!(parts("--schedule office --by 3h"), Some((String::new(), 3)));
+    for line in ["web-1", "2h", "web-1 ci", "--schedule office"] {
+        assert_eq!(parts(line), None, "{line}");
+    }
+}
+
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
@@ -159,9 +177,10 @@ async fn planned(store: &Store, line: &str) -> anyhow::Result<Planned> {
             (false, selected, changes)
         }
         OverrideCommand::Extend(args) => {
-            let (selected, active) = meant(Names::read(store, now).await?, &args.targets)?;
-            let changes = extended(&active, args.by, &author)?;
-            (args.targets.are_whole(), selected, changes)
+            let (targets, by) = args.parts()?;
+            let (selected, active) = meant(Names::read(store, now).await?, &targets)?;
+            let changes = extended(&active, by, &author)?;
+            (targets.are_whole(), selected, changes)
         }
         OverrideCommand::List(_) => unreachable!("a list plans nothing"),
     };
