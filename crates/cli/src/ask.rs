@@ -17,12 +17,12 @@ pub(crate) fn confirm(question: &str, otherwise: &str, context: &Context) -> any
         return Ok(());
     }
     let why_not = match context.format {
-        Format::Json | Format::Csv => Some("--output json asks no questions"),
-        Format::Table if !io::stdin().is_terminal() => Some("Not a terminal"),
+        Format::Json | Format::Csv => Some("with --output json"),
+        Format::Table if !io::stdin().is_terminal() => Some("without a terminal"),
         Format::Table => None,
     };
     if let Some(why_not) = why_not {
-        bail_usage!("{question} {why_not}: pass --yes to confirm");
+        bail_usage!("cannot ask \"{question}\" {why_not}: pass --yes to confirm");
     }
     output::remark(&format!("{question} [y/N] "));
     let mut answer = String::new();
