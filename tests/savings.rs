@@ -197,7 +197,8 @@ fn a_first_configuration_has_what_could_save_money_and_only_observes_it() {
         let hours = ["init", "--hours", "mon-thu 07:30-20:00", "--tz", "Europe/Berlin"];
         let (code, stdout, stderr) = person.types(&hours).await;
         assert_eq!((code, stderr.as_str()), (0, ""));
-        let says = "Wrote offhours.toml: 4 resources follow the schedule `office`, 1 protected.";
+        let says = "Wrote offhours.toml: 4 resources follow the schedule `office`, 1 protected, 3 \
+                    left out, with why.";
         assert!(stdout.starts_with(says), "{stdout}");
         let file = fs::read_to_string(person.path().join("offhours.toml")).unwrap();
         for line in [
@@ -210,6 +211,7 @@ fn a_first_configuration_has_what_could_save_money_and_only_observes_it() {
             assert!(file.lines().any(|one| one == line), "{line}: {file}");
         }
         assert!(file.contains("  \"hetzner/server/11\", # ci: "), "{file}");
+        assert!(file.contains("  # \"digitalocean/database/d1\", # "), "{file}");
         assert!(!file.contains("Prod-1"), "{file}");
         let apply = ["apply", "--data", "offhours.db", "--yes"];
         let (code, stdout, stderr) = person.types(&apply).await;

@@ -24,6 +24,9 @@ const PRODUCTION: &str = "prod";
 /// Longest name in a comment, in characters.
 const LONGEST_NAME: usize = 60;
 
+/// Longest reason in a comment, in characters.
+const LONGEST_REASON: usize = 200;
+
 /// Write a first configuration from what your accounts hold.
 ///
 /// The tokens are those in `DIGITALOCEAN_TOKEN` and `HCLOUD_TOKEN`; ones that may only read are
@@ -63,8 +66,8 @@ pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Resu
     }
     let is_production = |row: &&Row| row.name.to_lowercase().contains(PRODUCTION);
     let (protected, rows): (Vec<_>, Vec<_>) = report.resources.iter().partition(is_production);
-    let saving: Vec<_> = rows.into_iter().filter(|row| row.best.is_some()).collect();
-    let text = written(&configuration, &args.hours, zone, &saving);
+    let (saving, others): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.best.is_some());
+    let text = written(&configuration, &args.hours, zone, &saving, &others);
     let mut written = match File::create_new(&args.config) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             bail_usage!("{file} exists already: name another file");
@@ -76,16 +79,26 @@ pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Resu
         1 => "1 resource follows".to_owned(),
         many => format!("{} follow", count(many, "resource")),
     };
+    let left_out = match others.len() {
+        0 => String::new(),
+        number => format!(", {number} left out, with why"),
+    };
     output::print_lines(&format!(
-        "Wrote {file}: {resources} the schedule `office`, {} protected. Nothing is stopped while \
-         mode is \"observe\".\nNext, after a look at the file:\n  export OFFHOURS_DATA=offhours.db\n  \
+        "Wrote {file}: {resources} the schedule `office`, {} protected{left_out}. Nothing is \
+         stopped while mode is \"observe\".\nNext, after a look at the file:\n  export OFFHOURS_DATA=offhours.db\n  \
          offhours apply --config {file}\n  offhours serve\n",
         protected.len()
     ))?;
     Ok(Exit::Done)
 }
 
-fn written(configuration: &Configuration, hours: &Hours, zone: &str, saving: &[&Row]) -> String {
+fn written(
+    configuration: &Configuration,
+    hours: &Hours,
+    zone: &str,
+    saving: &[&Row],
+    others: &[&Row],
+) -> String {
     let mut text = format!(
         "# Every account is only observed: nothing is stopped. Remove this line to act.\n\
          mode = \"observe\"\n\
@@ -116,6 +129,15 @@ fn written(configuration: &Configuration, hours: &Hours, zone: &str, saving: &[&
         let saved = row.best.zip(row.saved);
         let saved = saved.map(|(best, saved)| format!(": {saved} a month by {best}"));
         _ = writeln!(text, "  \"{}\", # {name}{}", row.resource, saved.unwrap_or_default());
+    }
+    if !others.is_empty() {
+        text += "  # Left out: no method is known to lower what these cost.\n";
+    }
+    for row in others {
+        let name = one_line(&row.name, LONGEST_NAME);
+        let why = row.why.as_deref().unwrap_or("stopping it saves nothing");
+        let why = one_line(why, LONGEST_REASON);
+        _ = writeln!(text, "  # \"{}\", # {name}: {why}", row.resource);
     }
     text + "]\n"
 }

@@ -30,10 +30,7 @@ pub(super) fn accounts_of_variables() -> Result<Configuration, UsageError> {
         .collect();
     if accounts.is_empty() {
         let variables = Provider::ALL.map(|cloud| cloud.facts().token_variable).join(" or ");
-        bail_usage!(
-            "no account to ask: set {variables} to a token that may read (`offhours savings` also \
-             takes a configuration with --config)"
-        );
+        bail_usage!("no account to ask: set {variables} to a token that may read");
     }
     Ok(Configuration { accounts, ..Configuration::default() })
 }
