@@ -787,6 +787,7 @@ fn stops_that_change_a_plan_are_shown_with_what_they_save() {
         }
 
         let shown = terminal.run(&["apply", "--dry-run"]).await.stdout;
+        assert!(shown.contains("\nWould apply: 2 accounts added, 1 schedule added"), "{shown}");
         assert!(shown.contains("Stops that change a plan:\n"), "{shown}");
         let line = format!(
             "    web (do-main/droplet/1), schedule office: resize from g-2vcpu-8gb to {smaller}, \

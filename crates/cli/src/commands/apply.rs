@@ -153,6 +153,9 @@ pub(super) async fn put_into_force(
         output::remark(&format!("warning: {warning}\n"));
     }
     if plan.is_refused() || options.dry_run {
+        if context.format == Format::Table && !plan.is_refused() {
+            output::print(&format!("Would apply: {}.\n", plan.counted()))?;
+        }
         let allowed = if options.exit_code { Exit::Changes } else { Exit::Done };
         return plan.end(context.format, None, allowed);
     }
