@@ -70,6 +70,8 @@ fn each_command_that_changes_something_is_an_entry() {
         for (_, verb) in changes {
             assert!(table.contains(verb), "{table}");
         }
+        let log = terminal.run(&["config", "log"]).await.stdout;
+        assert!(log.contains("in force; the first one; "), "{log}");
         // History does not trip over them.
         let history = terminal.run(&["history", "-o", "json"]).await;
         assert_eq!(history.stderr, "");

@@ -1,10 +1,16 @@
 //! `offhours config log`: which configuration was in force when, and who applied it.
 
-use domain::configuration::Generation;
-use jiff::Timestamp;
+use std::collections::BTreeMap;
+
+use domain::{
+    activity::{Action, Activity},
+    configuration::Generation,
+};
+use jiff::{SignedDuration, Timestamp};
+use report::joined;
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::LogEntry;
+use store::{LogEntry, Store};
 
 use crate::{
     Exit,
@@ -48,6 +54,8 @@ pub(in crate::commands) struct AppliedGeneration {
     applied_at: Timestamp,
     /// Who applied it.
     author: String,
+    /// What its apply was for (`--message`); null if that was not given, or more than 90 days ago.
+    message: Option<String>,
     /// For a rollback: the generation whose content it repeats; null otherwise.
     repeats: Option<Generation>,
     /// What it changed; null if it, or the one before, is not stored any more.
@@ -68,13 +76,15 @@ pub(super) async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> 
     if entries.last().is_some_and(|oldest| oldest.generation == Generation(1)) {
         configurations.push(store.configuration(Generation::default()).await.ok());
     }
+    let mut messages = messages(store, &entries).await?;
     let rows = entries.into_iter().take(limit).enumerate().map(|(at, entry)| {
         let applied = configurations[at].as_ref();
         let before = configurations.get(at + 1).and_then(Option::as_ref);
         let changes = before.zip(applied).map(|(old, new)| difference::between(old, new));
         let LogEntry { generation, author, applied_at, repeats, .. } = entry;
         let in_force = generation == in_force;
-        AppliedGeneration { generation, in_force, applied_at, author, repeats, changes }
+        let message = messages.remove(&generation);
+        AppliedGeneration { generation, in_force, applied_at, author, message, repeats, changes }
     });
     let rows: Vec<_> = rows.collect();
     let read = store.in_force().await.ok();
@@ -96,14 +106,37 @@ pub(super) async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> 
     Ok(Exit::Done)
 }
 
+/// What these applies were for, as far as the activity log has it.
+async fn messages(
+    store: &Store,
+    applied: &[LogEntry],
+) -> anyhow::Result<BTreeMap<Generation, String>> {
+    let mut messages = BTreeMap::new();
+    let (Some(newest), Some(oldest)) = (applied.first(), applied.last()) else {
+        return Ok(messages);
+    };
+    let until = newest.applied_at + SignedDuration::from_secs(1);
+    let mut pages = store.activity_between(oldest.applied_at, until);
+    while let Some(page) = pages.next().await? {
+        let message = |Activity { action, why, .. }: Activity| {
+            let Action::Applied { generation, .. } = action else { return None };
+            Some((generation, why?))
+        };
+        messages.extend(page.entries.into_iter().filter_map(message));
+    }
+    Ok(messages)
+}
+
 impl AppliedGeneration {
     /// What came into force when, by whom, and each line that changed.
     fn drawn(&self, screen: &Screen) -> String {
+        let message = self.message.iter().map(|message| format!(": {message}"));
         let head = format!(
-            "Generation {}, {} by {}\n",
+            "Generation {}, {} by {}{}\n",
             self.generation,
             screen.date(self.applied_at),
-            self.author
+            self.author,
+            message.collect::<String>()
         );
         let lines = self.changes.iter().flatten().map(|change| change.drawn(screen.style));
         head + &lines.collect::<String>() + "\n"
@@ -120,8 +153,8 @@ impl print::Row for AppliedGeneration {
             let in_force = row.in_force.then(|| "in force".to_owned());
             let changes = row.changes.as_ref();
             let changes = changes.map_or_else(|| "?".to_owned(), |all| difference::counted(all));
-            let remarks: Vec<_> = in_force.into_iter().chain(repeats).chain([changes]).collect();
-            Cell::new(remarks.join("; "))
+            let remarks = in_force.into_iter().chain(row.message.clone()).chain(repeats);
+            Cell::new(joined(remarks.chain([changes]), "; "))
         }),
     ];
 }
