@@ -43,6 +43,15 @@ fn each_command_that_changes_something_is_an_entry() {
             if number == 0 {
                 terminal.local(&configuration, "12:03:00").await;
             }
+            if *verb == "override running" {
+                let table = terminal.run(&["activity", "--limit", "1"]).await.stdout;
+                assert!(
+                    table.contains("  web until Mon ") && !table.contains("do-main"),
+                    "{table}"
+                );
+                let csv = terminal.run(&["activity", "--limit", "1", "-o", "csv"]).await.stdout;
+                assert!(csv.ends_with(",override running,web\n"), "{csv}");
+            }
         }
         // A dry run changes nothing, and nothing is held.
         terminal.run(&["override", "stopped", "web", "--for", "1h", "--dry-run"]).await;

@@ -8,7 +8,12 @@ use crate::{joined, time::local};
 /// What an entry is about, and what it changed.
 #[must_use]
 pub fn details(entry: &Activity, zone: &TimeZone) -> String {
-    let targets = entry.action.targets().join(", ");
+    details_of(entry, &entry.action.targets().join(", "), zone)
+}
+
+/// The same, in other words for what it is about.
+#[must_use]
+pub fn details_of(entry: &Activity, targets: &str, zone: &TimeZone) -> String {
     match &entry.action {
         Action::OverrideSet { ends_at, .. } | Action::Paused { ends_at, .. } => {
             let from = entry.begins_later().map(|at| format!("from {} ", local(at, zone)));
@@ -23,6 +28,6 @@ pub fn details(entry: &Activity, zone: &TimeZone) -> String {
         | Action::OverrideCleared { .. }
         | Action::Resumed { .. }
         | Action::Approved { .. }
-        | Action::Forgotten { .. } => targets,
+        | Action::Forgotten { .. } => targets.to_owned(),
     }
 }

@@ -1,13 +1,17 @@
 //! `offhours activity`: what persons changed, who and why.
 
-use domain::{AccountName, ScheduleName, activity::Activity};
+use std::collections::BTreeMap;
+
+use domain::{AccountName, ResourceRef, ScheduleName, activity::Activity};
 use jiff::Timestamp;
-use report::{activity::details, history::Period};
+use report::{activity::details_of, history::Period, joined};
+use schemars::JsonSchema;
+use serde::Serialize;
 use store::Store;
 
 use crate::{
     Exit, candidates,
-    connection::Session,
+    connection::{Session, readable},
     context::Context,
     names::{Names, check_account, check_schedule, history::report_unreadable},
     output,
@@ -76,6 +80,7 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
             check_account(name, configuration.accounts.keys())?;
         }
     }
+    let found = in_words(found, &store).await?;
     let period = time_range::shown(period, &screen.zone);
     screen.rows(&found, &format!("No change found {period}."))?;
     output::remarks(&unknown);
@@ -108,12 +113,44 @@ impl Args {
     }
 }
 
-impl Row for Activity {
+/// An entry of the activity log, and what it says in words.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ActivityEntry {
+    #[serde(flatten)]
+    entry: Activity,
+    /// The name of who did it.
+    person: String,
+    /// What was done: `stop`, `override running`, `apply`.
+    what: String,
+    /// What it is about: resources by their names, `schedule NAME` or `account NAME`.
+    target: String,
+}
+
+/// Names the resources of entries as they are called at present; one without a record has its
+/// reference.
+async fn in_words(found: Vec<Activity>, store: &Store) -> anyhow::Result<Vec<ActivityEntry>> {
+    let targets = found.iter().flat_map(|entry| entry.action.targets());
+    let references: Vec<ResourceRef> = targets.filter_map(|one| one.parse().ok()).collect();
+    let records = readable(store.records(&references).await?).into_iter();
+    let names: BTreeMap<_, _> =
+        records.map(|record| (record.reference.to_string(), record.name)).collect();
+    let in_words = found.into_iter().map(|entry| {
+        let targets = entry.action.targets().into_iter();
+        let targets = targets.map(|target| names.get(&target).cloned().unwrap_or(target));
+        let (person, what) = (entry.by.to_string(), entry.action.verb());
+        ActivityEntry { target: joined(targets, ", "), person, what, entry }
+    });
+    Ok(in_words.collect())
+}
+
+impl Row for ActivityEntry {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::Time("When", |row, screen| Cell::new(screen.date(row.at))),
-        Column::Fixed("By", |row, _| Cell::new(&row.by)),
-        Column::Fixed("What", |row, _| Cell::new(row.action.verb())),
-        Column::Fixed("Target", |row, screen| Cell::new(details(row, &screen.zone))),
-        Column::Text("Why", |row, _| Cell::any(row.why.as_ref())),
+        Column::Time("When", |row, screen| Cell::new(screen.date(row.entry.at))),
+        Column::Fixed("By", |row, _| Cell::new(&row.person)),
+        Column::Fixed("What", |row, _| Cell::new(&row.what)),
+        Column::Fixed("Target", |row, screen| {
+            Cell::new(details_of(&row.entry, &row.target, &screen.zone))
+        }),
+        Column::Text("Why", |row, _| Cell::any(row.entry.why.as_ref())),
     ];
 }

@@ -1,7 +1,7 @@
 //! `offhours config schema`: the schemas of the configuration and of what commands print as JSON.
 
 use clap::builder::PossibleValuesParser;
-use domain::{activity::Activity, configuration::Pause, history::HistoryEntry};
+use domain::{configuration::Pause, history::HistoryEntry};
 use lifecycle::Occurrence;
 use report::{Named, money, resource::ResourceView};
 use schemars::Schema;
@@ -11,7 +11,8 @@ use crate::{
     Exit,
     apply::moves::MovingStop,
     commands::{
-        apply, forget, import, notify, overrides, preview::Coming, rebuild, status, validate, why,
+        activity::ActivityEntry, apply, forget, import, notify, overrides, preview::Coming,
+        rebuild, status, validate, why,
     },
     configuration_file::written::File,
     doctor::Finding,
@@ -44,7 +45,7 @@ type Document = (&'static str, fn() -> Schema);
 
 const DOCUMENTS: [Document; 24] = [
     ("configuration", configuration),
-    ("activity", shape::schema_of::<Vec<Activity>>),
+    ("activity", shape::schema_of::<Vec<ActivityEntry>>),
     ("apply", shape::schema_of::<apply::Plan>),
     ("approve", shape::schema_of::<Vec<Named>>),
     ("doctor", shape::schema_of::<Vec<Finding>>),
