@@ -9,12 +9,14 @@ use std::{
 };
 
 use domain::{record::Phase, resource::Power};
+use jiff::{SignedDuration, tz::TimeZone};
 use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::{
     programs::{next_change_of, signal},
     serving::{ONCE, WEB, World, ended},
+    support::office_hours,
 };
 
 fn set_mode(path: &Path, mode: u32) {
@@ -96,15 +98,19 @@ impl WrongClock {
         fs::write(
             &source,
             "#define _GNU_SOURCE\n\
+             #include <fcntl.h>\n\
              #include <stdlib.h>\n\
              #include <sys/syscall.h>\n\
              #include <time.h>\n\
              #include <unistd.h>\n\
              int clock_gettime(clockid_t which, struct timespec *to) {\n\
                  int failed = syscall(SYS_clock_gettime, which, to);\n\
-                 const char *wrong_by = getenv(\"CLOCK_WRONG_BY\");\n\
-                 if (!failed && which == CLOCK_REALTIME && wrong_by) to->tv_sec += atol(wrong_by);\n\
-                 return failed;\n\
+                 if (failed || which != CLOCK_REALTIME) return failed;\n\
+                 char wrong_by[32] = {0};\n\
+                 int file = open(getenv(\"CLOCK_WRONG_BY\"), O_RDONLY | O_CLOEXEC);\n\
+                 if (read(file, wrong_by, sizeof wrong_by - 1) > 0) to->tv_sec += atol(wrong_by);\n\
+                 close(file);\n\
+                 return 0;\n\
              }\n",
         )
         .unwrap();
@@ -115,10 +121,23 @@ impl WrongClock {
         Self { folder }
     }
 
+    /// What has a process run under this clock.
+    fn variables(&self) -> Vec<(&'static str, String)> {
+        let path = |name: &str| self.folder.path().join(name).display().to_string();
+        vec![("LD_PRELOAD", path("clock.so")), ("CLOCK_WRONG_BY", path("wrong-by"))]
+    }
+
+    /// Sets the clock, for running processes too: it is wrong by so many seconds.
+    fn set(&self, wrong_by: i64) {
+        let (new, path) = (self.folder.path().join("new"), self.folder.path().join("wrong-by"));
+        fs::write(&new, wrong_by.to_string()).unwrap();
+        fs::rename(new, path).unwrap();
+    }
+
     /// Has a command run under a clock that is wrong by so many seconds.
     fn of(&self, mut command: Command, wrong_by: i64) -> Command {
-        command.env("LD_PRELOAD", self.folder.path().join("clock.so"));
-        command.env("CLOCK_WRONG_BY", wrong_by.to_string());
+        self.set(wrong_by);
+        command.envs(self.variables());
         command
     }
 }
@@ -146,6 +165,36 @@ async fn a_clock_that_jumps_by_an_hour_either_way_amid_a_stop_sends_nothing_twic
         assert_eq!(world.record().await.phase, Phase::Settled { at: Power::Stopped });
         assert_eq!(world.changes().await, 1, "{jumps:?}");
     }
+}
+
+#[tokio::test]
+async fn a_machine_that_sleeps_for_a_night_amid_a_stop_starts_in_the_morning_what_should_run() {
+    let (clock, mut world) = (WrongClock::built().await, World::new().await);
+    clock.set(0);
+    world.variables = clock.variables();
+    let zone = TimeZone::get("Europe/Berlin").unwrap();
+    let now = environment::Clock::machine().now();
+    let at = |hour: i64| (now + SignedDuration::from_hours(hour)).to_zoned(zone.clone());
+    let morning = format!("{{ begin = \"{}\"", at(8).strftime("%H:%M"));
+    let morning = format!("{morning}, end = \"{}\" }}", at(12).strftime("%H:%M"));
+    let office = r#"{ weekdays = "mon-fri", begin = "08:00", end = "19:00" }"#;
+    world.configure(&office_hours("", "", "").replace(office, &morning));
+    // Its machine is known, so that the first minute of the service stops it.
+    for command in [&["apply", "--yes"][..], &["status", "--refresh"]] {
+        let ended = world.command(command).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    }
+    let hold = world.simulator.hold(next_change_of(WEB, "answer", false)).await;
+    let mut serving = world.start(&[]);
+    world.simulator.wait_until_caught(hold).await;
+    clock.set(9 * 3600);
+    world.simulator.release(hold).await;
+    while world.record().await.phase != (Phase::Settled { at: Power::Running }) {
+        serving.event("seen").await;
+    }
+    signal(serving.id(), "TERM").await;
+    serving.ends_well().await;
+    assert_eq!(world.changes().await, 2);
 }
 
 #[tokio::test]

@@ -143,7 +143,7 @@ impl Serving {
     }
 
     /// Waits for an event of this name.
-    async fn event(&mut self, name: &str) {
+    pub(crate) async fn event(&mut self, name: &str) {
         loop {
             let line = self.events.next_line().await.unwrap().expect("it ended too early");
             let event: Value = serde_json::from_str(&line).unwrap();
