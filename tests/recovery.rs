@@ -159,7 +159,7 @@ fn a_refusal_that_lasts_is_reported_once_and_asked_about_every_quarter_of_an_hou
 }
 
 #[test]
-fn a_reversed_stop_is_started_as_soon_as_it_is_seen_and_says_what_it_waits_for() {
+fn a_reversed_stop_is_started_as_soon_as_it_is_seen_and_watched_while_it_may_act() {
     run(async {
         let fleet = [ACCOUNTS, &droplet(1, "web", &["offhours:office"])].concat();
         let mut world = World::start(&short_night("", ""), &fleet, monday("10:00:00")).await;
@@ -170,11 +170,14 @@ fn a_reversed_stop_is_started_as_soon_as_it_is_seen_and_says_what_it_waits_for()
         let report = world.start_now(&target).await;
         let events: Vec<_> = report.outcomes.iter().map(|o| &o.event).collect();
         assert!(
-            matches!(events[..], [Event::Awaiting { direction: Direction::Start, reason }]
-                if reason.contains("still stopping; it will be started")),
+            matches!(events[..], [Event::Watching { direction: Direction::Start, .. }]),
             "{events:?}"
         );
         world.run_until(monday("10:10:30")).await;
+        let observed = world.record(DROPLET).await.observed.unwrap();
+        assert_eq!(observed.power, Power::Running);
+        // Its stop could act until now.
+        world.run_until(monday("10:17:30")).await;
         let record = world.record(DROPLET).await;
         assert!(is_settled(&record, Power::Running), "{record:#?}");
         assert_eq!(world.changes().len(), 2);
