@@ -67,6 +67,8 @@ pub(crate) enum Check {
     Pauses,
     /// The resources that `protect` covers.
     Protect,
+    /// The members of the groups, and what these follow.
+    Groups,
 }
 
 /// How serious a finding is.

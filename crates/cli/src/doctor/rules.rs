@@ -2,7 +2,7 @@
 
 use domain::{
     ResourceRef, ScheduleName,
-    configuration::{Override, OverrideTarget, Selector},
+    configuration::{Followed, Override, OverrideTarget, Pattern, Selector},
     membership::{Membership, Subject},
     record::{Phase, Record},
 };
@@ -27,6 +27,7 @@ pub(crate) fn check(contents: &StoreContents, zone: &TimeZone, now: Timestamp) -
     if all_listed {
         findings.extend(unfollowed(contents));
         findings.extend(protect(contents));
+        findings.extend(groups(contents));
     }
     findings
 }
@@ -164,13 +165,36 @@ fn protect(contents: &StoreContents) -> Vec<Finding> {
     if patterns.is_empty() {
         return Vec::new();
     }
-    let idle = patterns.iter().filter(|pattern| {
-        !present(contents).any(|record| Subject::recorded(record).is_covered_by(pattern))
-    });
+    let idle = patterns.iter().filter(|pattern| !covers_any(contents, pattern));
     let findings = idle.map(|pattern| {
         Finding::warning(Check::Protect, "covers no known resource", SPELLING).of(pattern)
     });
     or_ok(findings.collect(), Check::Protect, "every pattern covers something")
+}
+
+fn covers_any(contents: &StoreContents, pattern: &Pattern) -> bool {
+    present(contents).any(|record| Subject::recorded(record).is_covered_by(pattern))
+}
+
+/// Groups without a member, and resources that are followed and not there: nothing waits for them.
+fn groups(contents: &StoreContents) -> Vec<Finding> {
+    let groups = &contents.in_force.configuration.settings.groups;
+    if groups.is_empty() {
+        return Vec::new();
+    }
+    let findings = groups.iter().flat_map(|(name, group)| {
+        let is_empty = !group.resources.iter().any(|pattern| covers_any(contents, pattern));
+        let empty = is_empty
+            .then(|| Finding::warning(Check::Groups, "has no known member", SPELLING).of(name));
+        let lost = group.after.iter().filter_map(move |one| {
+            let Followed::Resource(reference) = one else { return None };
+            let found = format!("follows {reference}, and {}", unseen(contents, &reference)?);
+            let remedy = format!("{SPELLING}{}", instead(contents, &reference));
+            Some(Finding::warning(Check::Groups, found, remedy).of(name))
+        });
+        empty.into_iter().chain(lost)
+    });
+    or_ok(findings.collect(), Check::Groups, "every group has a member")
 }
 
 #[cfg(test)]
@@ -285,6 +309,27 @@ mod tests {
         let found =
             check(&listed(store_contents(in_force(OFFICE), [web()])), &TimeZone::UTC, now());
         assert_eq!(of(Check::Protect, &found)[0].0, Level::Warning);
+    }
+
+    #[test]
+    fn a_group_without_a_member_and_what_is_followed_and_not_there_are_warnings() {
+        let toml = format!(
+            "{OFFICE}\n[groups.data]\nresources = [\"name:orders\"]\n\n[groups.app]\n\
+             resources = [\"name:web\"]\nafter = [\"data\", \"do-main/droplet/999\"]\n"
+        );
+        let found_with = |records: Vec<Record>| {
+            let contents = listed(store_contents(in_force(&toml), records));
+            of(Check::Groups, &check(&contents, &TimeZone::UTC, now()))
+        };
+        let (orders, other) = (
+            machine("do-main/droplet/2", "orders", &[]),
+            machine("do-main/droplet/999", "other", &[]),
+        );
+        let found = found_with(vec![web()]);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].1.contains("droplet/999, and no inventory has seen it"), "{found:?}");
+        assert!(found[1].1.starts_with("has no known member"), "{found:?}");
+        assert_eq!(found_with(vec![web(), orders, other])[0].0, Level::Ok);
     }
 
     fn override_of(target: OverrideTarget, days: i64) -> Override {
