@@ -16,6 +16,8 @@ mod settled;
 mod shared;
 mod size;
 mod snapshots;
+#[cfg(test)]
+mod tests;
 mod until;
 mod writes;
 
@@ -126,6 +128,8 @@ struct AcceptedChange {
 struct TrackedResource {
     /// When a person last changed its power, size, or tags, or when it was created.
     person_at: Option<Timestamp>,
+    /// When a person last changed its power.
+    powered_at: Option<Timestamp>,
     /// When a person last switched on a machine that was off.
     switched_on_at: Option<Timestamp>,
     /// When a person last did what a deletion that is under way may cross: started or restarted the
@@ -264,6 +268,18 @@ impl Observer {
         }
         if matches!(act, Act::PowerOn | Act::Reboot) {
             tracked.crossing_at = Some(now);
+        }
+        let switches = matches!(
+            act,
+            Act::PowerOn
+                | Act::PowerOff
+                | Act::Shutdown
+                | Act::Reboot
+                | Act::Scale { .. }
+                | Act::SetStatus { .. }
+        );
+        if switches {
+            tracked.powered_at = Some(now);
         }
         if *act == Act::Delete {
             state.person_deleted(resource);

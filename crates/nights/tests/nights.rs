@@ -7,11 +7,15 @@ use std::{
     thread,
 };
 
-use nights::{Night, Trace, of_seed, play};
+use nights::{Night, Trace, night::EventKind, of_seed, play};
 
 /// How many seeds are the same each time, and how many are fresh.
 const FIXED: u64 = 6;
 const FRESH: u64 = 2;
+
+/// Nights in which the timers do not fire when they must, and what the observer says of it.
+const NEGLECTED: [(&str, &str); 1] =
+    [("a-droplet-that-loses-its-tag-while-it-is-stopped", "nothing reports it")];
 
 /// Plays a night and returns the promise that it broke, if any, with the command to replay it.
 fn broken(night: &Night, replay: &str) -> Option<String> {
@@ -51,6 +55,21 @@ fn no_night_that_once_broke_a_promise_breaks_it_again() {
         played += 1;
     }
     assert!(played > 0, "no night in {}", folder.display());
+}
+
+#[test]
+fn a_service_that_misses_what_it_has_to_do_breaks_a_promise() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/neglected");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), NEGLECTED.len());
+    for (name, expected) in NEGLECTED {
+        let file = folder.join(name).with_extension("json");
+        let mut night: Night = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        let violation = broken(&night, &file.display().to_string()).unwrap_or_default();
+        assert!(violation.contains(expected), "{name}: {violation}");
+        night.happenings.retain(|event| !matches!(event.what, EventKind::TicksLost { .. }));
+        let broken = broken(&night, name);
+        assert!(broken.is_none(), "{name} with a service: {}", broken.unwrap_or_default());
+    }
 }
 
 #[test]

@@ -6,10 +6,11 @@ use domain::{
     ResourceKind, ResourceRef,
     configuration::{Adopt, Override, OverrideTarget, Overrides, Rule},
     left_behind::left_behind,
-    record::{Direction, Ending, Phase, Record},
+    record::{Cause, Direction, Ending, Phase, Record},
     resource::Power,
     schedule::Desired,
 };
+use environment::Metric;
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::report::health::Health;
 use serde_json::Value;
@@ -33,6 +34,17 @@ pub(super) const MOST_LEAD: SignedDuration = SignedDuration::from_hours(1);
 
 /// How far back the latest edge of a schedule is looked for: longer than any night.
 const CONSIDERED: SignedDuration = SignedDuration::from_hours(20 * 24);
+
+/// What needs a person. A pause and a stop that is in order are counted as well, and need none.
+const NEEDS_A_PERSON: [Metric; 7] = [
+    Metric::Failed,
+    Metric::Overdue,
+    Metric::Refused,
+    Metric::Stuck,
+    Metric::Held,
+    Metric::Orphaned,
+    Metric::Conflicts,
+];
 
 /// Returns the time within which a resource settles. A machine may have to move to another host
 /// with its disk, which takes longer the larger the disk is.
@@ -61,7 +73,8 @@ impl State {
             let Some(state) = self.state_of(&record.reference).or_else(last) else {
                 continue;
             };
-            if let Some(problem) = self.not_settled(record, &state, now) {
+            let problem = self.not_settled(record, &state, now);
+            if let Some(problem) = problem.or_else(|| self.left_stopped(record, &state, now)) {
                 self.violated(format!("{}: {problem}", record.reference));
             }
         }
@@ -106,10 +119,10 @@ impl State {
 
     /// Reports whether the record of a resource counts as one that needs a person: status shows it,
     /// and an alarm reports it.
-    pub(super) fn is_told(&self, record: &Record, now: Timestamp) -> bool {
+    pub(super) fn is_reported(&self, record: &Record, now: Timestamp) -> bool {
         let mut health = Health::default();
         health.count(record, &self.in_force(), now);
-        health != Health::default()
+        NEEDS_A_PERSON.iter().any(|metric| health.gauge(*metric) > 0)
     }
 
     /// Checks that every resource has a record, except for what belongs to something else.
@@ -203,9 +216,9 @@ impl State {
         let is_there = self.state_of(reference).is_some();
         if needs_a_person || is_busy || is_left_running(record) {
             let is_off = desired == Desired::Running && !(is_there && runs(reference, state));
-            let is_untold = is_off && !self.is_told(record, now);
+            let is_silent = is_off && !self.is_reported(record, now);
             let phase = crate::trace::record_in_a_line(record);
-            return is_untold.then(|| format!("it is off, and nobody is told: {phase}"));
+            return is_silent.then(|| format!("it is off, and nothing reports it: {phase}"));
         }
         // It was seen running, and what it does after that does not matter.
         let is_settled = matches!(record.phase, Phase::Settled { .. });
@@ -245,6 +258,48 @@ impl State {
         (!is_settled).then(|| {
             let phase = crate::trace::record_in_a_line(record);
             format!("should be {desired:?} since {since}; {phase}; {state}")
+        })
+    }
+
+    /// Returns what is wrong with a resource that a schedule stopped and that nothing may start again;
+    /// `None` if it is reported.
+    fn left_stopped(&self, record: &Record, state: &Value, now: Timestamp) -> Option<String> {
+        let reference = &record.reference;
+        let tracked = self.resources.get(reference)?;
+        let barred_since = tracked.barred_since?;
+        let stop = self.history.get(reference).filter(|entry| {
+            entry.direction == Direction::Stop
+                && entry.ending == Ending::Seen
+                && entry.cause == Cause::Schedule
+        })?;
+        let schedule = rules::schedule_of(reference, state, &self.setup);
+        let rule = schedule.as_ref().and_then(|name| Some((name, self.setup.schedules.get(name)?)));
+        let should_run = match rule.filter(|_| !rules::is_excluded(state, &self.setup)) {
+            // It is observed: what it misses is its next start.
+            Some((name, rule)) => {
+                let desired = self.desired(reference, name, rule, now);
+                desired.is_some_and(|(desired, since)| {
+                    desired == Desired::Running && since + SETTLE_TIME < now
+                })
+            }
+            None => true,
+        };
+        let own = self.overrides.get(&OverrideTarget::Resource(reference.clone()));
+        let is_overridden = own.is_some_and(|one| one.ends_at + SETTLE_TIME > now);
+        let is_settled = [Some(barred_since), tracked.restored_at, tracked.commanded_at]
+            .into_iter()
+            .flatten()
+            .chain([self.applied_at])
+            .all(|at| at + SETTLE_TIME < now);
+        let by_person = tracked.powered_at.is_some_and(|at| at + SETTLE_TIME > stop.claimed_at);
+        let account = self.accounts.get(reference.account.as_str());
+        let is_doubted = account.is_some_and(|account| account.has_error);
+        let is_off = self.state_of(reference).is_none() || !runs(reference, state);
+        let is_left = is_off && should_run && is_settled && !by_person && !is_overridden;
+        let is_read = !is_doubted && !self.newer.contains_key(reference);
+        (is_left && is_read && !self.is_reported(record, now)).then(|| {
+            let phase = crate::trace::record_in_a_line(record);
+            format!("it was stopped, must not be touched, and nothing reports it: {phase}; {state}")
         })
     }
 
@@ -345,5 +400,44 @@ pub(super) fn runs(reference: &ResourceRef, state: &Value) -> bool {
         ResourceKind::Server | ResourceKind::Machine => state["status"] == "running",
         ResourceKind::NodePool => state["count"] != 0,
         ResourceKind::Database => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::record::Transition;
+
+    use super::*;
+    use crate::observer::tests::{DROPLET, at, observed, record_of};
+
+    #[test]
+    fn a_stop_that_is_in_order_is_no_report() {
+        let observer = observed("mon 22:00");
+        let state = observer.lock();
+        let mut record = record_of(DROPLET);
+        record.phase = Phase::Settled { at: Power::Stopped };
+        let mut health = Health::default();
+        health.count(&record, &state.in_force(), at("mon 22:00"));
+        assert_eq!(health.gauge(Metric::Stopped), 1);
+        assert!(!state.is_reported(&record, at("mon 22:00")));
+    }
+
+    #[test]
+    fn what_is_stuck_is_reported() {
+        let observer = observed("mon 22:00");
+        let state = observer.lock();
+        let mut record = record_of(DROPLET);
+        let transition = Transition {
+            target: None,
+            method: domain::stop_method::StopMethod::PowerOff,
+            forced: false,
+            was_running: false,
+            direction: Direction::Stop,
+            claimed_at: at("mon 19:00"),
+            cause: Cause::Schedule,
+            schedule: None,
+        };
+        record.phase = Phase::Stuck { transition, since: at("mon 19:10"), reason: String::new() };
+        assert!(state.is_reported(&record, at("mon 22:00")));
     }
 }

@@ -65,7 +65,7 @@ impl State {
     /// Checks that an alarm reports what two accounts reach.
     pub(super) fn check_shared_reported(&mut self, record: &Record, now: Timestamp) {
         self.count("two accounts reach a resource at an inspection");
-        if !self.is_told(record, now) {
+        if !self.is_reported(record, now) {
             self.violated(format!(
                 "two accounts reach {}, and nothing reports it",
                 record.reference
