@@ -6,6 +6,7 @@ mod disks;
 mod evaluator;
 mod history;
 mod machines;
+mod membership;
 mod newer;
 mod order;
 mod pauses;
@@ -128,6 +129,10 @@ struct AcceptedChange {
 struct TrackedResource {
     /// When a person last changed its power, size, or tags, or when it was created.
     person_at: Option<Timestamp>,
+    /// When it was first there.
+    created_at: Option<Timestamp>,
+    /// When a person last changed its tags or its name.
+    tagged_at: Option<Timestamp>,
     /// When a person last changed its power.
     powered_at: Option<Timestamp>,
     /// When a person last switched on a machine that was off.
@@ -281,6 +286,9 @@ impl Observer {
         if switches {
             tracked.powered_at = Some(now);
         }
+        if matches!(act, Act::Retag { .. } | Act::RetagCluster { .. } | Act::Rename { .. }) {
+            tracked.tagged_at = Some(now);
+        }
         if *act == Act::Delete {
             state.person_deleted(resource);
         }
@@ -302,7 +310,9 @@ impl Observer {
     pub(crate) fn snapshots_labelled(&self, resource: &ResourceRef) {
         let mut state = self.lock();
         let now = state.time.now();
-        state.tracked(resource).person_at = Some(now);
+        let tracked = state.tracked(resource);
+        tracked.person_at = Some(now);
+        tracked.tagged_at = Some(now);
     }
 
     /// Counts the snapshots that are complete but that no list ever shows.
@@ -516,6 +526,7 @@ impl State {
         let tracked = self.tracked(reference);
         if is_new {
             tracked.person_at = Some(now);
+            tracked.created_at = Some(now);
         }
         if barred {
             tracked.barred_since.get_or_insert(now);

@@ -69,6 +69,7 @@ impl State {
             }
             self.check_without(record, now);
             self.check_held(record);
+            self.check_back(record);
             let last = || self.last_of_deleted(record);
             let Some(state) = self.state_of(&record.reference).or_else(last) else {
                 continue;

@@ -26,7 +26,7 @@ impl State {
             _ => {
                 for item in body["TransactItems"].as_array().into_iter().flatten() {
                     self.process_put(&item["Put"], by);
-                    self.process_delete(&item["Delete"]);
+                    self.process_delete(&item["Delete"], by);
                 }
             }
         }
@@ -134,18 +134,19 @@ impl State {
         known.token_fails = values[":token_fails"]["BOOL"] == true;
     }
 
-    fn process_delete(&mut self, delete: &Value) {
+    fn process_delete(&mut self, delete: &Value, by: TaskId) {
         if delete["TableName"] == "offhours-resources" {
             let text = |name: &str| delete["Key"][name]["S"].as_str().unwrap_or_default();
             let reference = format!("{}/{}", text("account"), text("resource"));
             if let Ok(reference) = reference.parse::<ResourceRef>() {
                 self.check_newer_stays(&reference);
+                self.check_removed(&reference, self.actor(by));
                 self.records.remove(&reference);
             }
         }
     }
 
-    fn process_record(&mut self, record: &Record, by: TaskId) {
+    pub(super) fn process_record(&mut self, record: &Record, by: TaskId) {
         let reference = record.reference.clone();
         self.last_change = self.time.now();
         self.note(self.actor(by), || record_in_a_line(record));
@@ -159,12 +160,14 @@ impl State {
             ));
         }
         self.check_silence(before.as_ref(), record);
+        self.check_there(before.as_ref(), record);
         if let Some(before) = before {
             self.count_sleep(&before, record);
             self.check_handled(&before, record);
             self.check_claim(&before, record);
             self.check_repetition(&before, record);
             self.check_until(&before, record);
+            self.check_joins(&before, record);
         }
         let tracked = self.tracked(&record.reference);
         tracked.retained |= record.retained;
