@@ -150,6 +150,9 @@ struct TrackedResource {
     owed: Option<ResourceSize>,
     /// The plans to which stops have moved the machine since `owed` was set.
     small: BTreeSet<String>,
+    /// When its cloud last refused a change for good, and whether a person has left a host no room for it.
+    refused_at: Option<Timestamp>,
+    had_no_room: bool,
     /// The plans that people have given it since then. Any of these will do instead.
     chosen: BTreeSet<String>,
     /// Whether `retain_running` kept it running, and no transition has begun since.
@@ -285,6 +288,9 @@ impl Observer {
         );
         if switches {
             tracked.powered_at = Some(now);
+        }
+        if matches!(act, Act::TakeRoom { refusals, failures } if refusals + failures > 0) {
+            tracked.had_no_room = true;
         }
         if matches!(act, Act::Retag { .. } | Act::RetagCluster { .. } | Act::Rename { .. }) {
             tracked.tagged_at = Some(now);

@@ -1,5 +1,6 @@
 //! Checks on every change that is sent to a cloud.
 
+use cloud_simulator::Entry;
 use domain::{
     AccountName, ResourceId, ResourceRef,
     configuration::OverrideTarget,
@@ -221,6 +222,7 @@ impl State {
     pub(super) fn process_log(&mut self) {
         for entry in self.simulator.log_after(self.seen_in_log) {
             self.seen_in_log = entry.sequence;
+            self.note_refusal(&entry);
             let Some(resource) = entry.resource.clone().filter(|_| entry.changed) else {
                 continue;
             };
@@ -238,6 +240,17 @@ impl State {
                 resource,
                 described: format!("{path} {}", entry.request.body),
             });
+        }
+    }
+
+    /// Records that a cloud refuses a change, and not only for now.
+    fn note_refusal(&mut self, entry: &Entry) {
+        let status = entry.answer.as_ref().map_or(0, |answer| answer.status);
+        let is_refused = matches!(status, 400..500) && ![401, 403, 423, 429].contains(&status);
+        let is_change = entry.request.method != "GET";
+        if let Some(resource) = entry.resource.clone().filter(|_| is_refused && is_change) {
+            let resource = self.original(resource);
+            self.tracked(&resource).refused_at = Some(entry.at);
         }
     }
 

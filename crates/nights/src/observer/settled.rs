@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use domain::{
     ResourceKind, ResourceRef,
-    configuration::{Adopt, Override, OverrideTarget, Overrides, Rule},
+    configuration::{
+        Adopt, DropletMethod, Override, OverrideTarget, Overrides, Rule, ServerMethod,
+    },
     left_behind::left_behind,
     record::{Cause, Direction, Ending, Phase, Record},
     resource::Power,
@@ -17,13 +19,14 @@ use serde_json::Value;
 use store::InForce;
 
 use super::{
-    ResourceSize, State,
+    ResourceSize, SLACK, State, TrackedResource,
     disks::does_not_boot,
     evaluator::{self, Turn},
     rules,
     size::plan_of,
     until,
 };
+use crate::night::Setup;
 
 /// The time within which everything settles: the longest watch-out, which is a database's, with the
 /// permit before it and the retry of a refused start after it.
@@ -198,7 +201,12 @@ impl State {
         // A command counts from when it was given, also where a pause puts off an earlier edge.
         let left_alone = by_person.is_some_and(|at| at + settle_time > handled_from)
             || tracked.commanded_at.is_some_and(|at| at + settle_time > since);
-        let retained = tracked.retained && desired == Desired::Stopped;
+        let retains = |setup: &Setup| {
+            setup.schedules.get(&schedule).is_some_and(|rule| rule.policy.retain_running)
+        };
+        let retained = tracked.retained
+            && desired == Desired::Stopped
+            && (retains(&self.setup) || retains(&self.before));
         let edge = since;
         let restored_at = tracked.restored_at.unwrap_or(since);
         let paused_until = self.paused_until(reference, direction).unwrap_or(since);
@@ -209,17 +217,24 @@ impl State {
         if record.handled.is_none() {
             return Some(format!("nothing was ever handled, and it should be {desired:?}"));
         }
-        let needs_a_person = matches!(record.phase, Phase::Stuck { .. } | Phase::Refused { .. })
-            || record.request.as_ref().is_some_and(|request| request.problem.is_some())
-            || tracked.has_older(record);
+        let is_stuck = matches!(record.phase, Phase::Stuck { .. } | Phase::Refused { .. })
+            || record.request.as_ref().is_some_and(|request| request.problem.is_some());
+        let needs_a_person = is_stuck || tracked.has_older(record);
         // An action that never ends keeps a machine busy at its cloud.
         let is_busy = !state["action"].is_null();
         let is_there = self.state_of(reference).is_some();
-        if needs_a_person || is_busy || is_left_running(record) {
-            let is_off = desired == Desired::Running && !(is_there && runs(reference, state));
-            let is_silent = is_off && !self.is_reported(record, now);
-            let phase = crate::trace::record_in_a_line(record);
-            return is_silent.then(|| format!("it is off, and nothing reports it: {phase}"));
+        let is_off = !(is_there && runs(reference, state));
+        let line = || crate::trace::record_in_a_line(record);
+        if (needs_a_person || is_busy && is_off && desired == Desired::Running)
+            && !self.is_reported(record, now)
+        {
+            return Some(format!("it needs a person, and nothing reports it: {}", line()));
+        }
+        if is_stuck && !is_busy && !self.has_cause(record, state, rule, edge) {
+            return Some(format!("nothing keeps it from its end: {}; {state}", line()));
+        }
+        if needs_a_person || is_busy || self.is_left_running(record, tracked) {
+            return None;
         }
         // It was seen running, and what it does after that does not matter.
         let is_settled = matches!(record.phase, Phase::Settled { .. });
@@ -240,7 +255,7 @@ impl State {
                 let restored = self.is_restored(reference, state);
                 is_there
                     && (ran || runs(reference, state))
-                    && (restored || self.is_said_to_be_small(record))
+                    && (restored || self.is_said_to_be_small(record, edge))
             }
             Desired::Stopped => {
                 let small = plan_of(state).is_some_and(|plan| tracked.small.contains(plan));
@@ -256,10 +271,7 @@ impl State {
                     && (small || !is_there || !must_shrink)
             }
         };
-        (!is_settled).then(|| {
-            let phase = crate::trace::record_in_a_line(record);
-            format!("should be {desired:?} since {since}; {phase}; {state}")
-        })
+        (!is_settled).then(|| format!("should be {desired:?} since {since}; {}; {state}", line()))
     }
 
     /// Returns what is wrong with a resource that a schedule stopped and that nothing may start again;
@@ -314,12 +326,57 @@ impl State {
     }
 
     /// Reports whether history says that a machine was started on its small plan, or its record that
-    /// a start left it running there.
-    fn is_said_to_be_small(&self, record: &Record) -> bool {
+    /// a start left it running there, and its cloud or a person may have been the reason.
+    fn is_said_to_be_small(&self, record: &Record, edge: Timestamp) -> bool {
         let entry = self.history.get(&record.reference);
         let started = entry.is_some_and(|entry| entry.reason.is_some());
         let last = record.last.as_ref().map(|last| last.ending);
-        record.saved.is_some() && (started || last == Some(Ending::AlreadyThere))
+        let tracked = self.resources.get(&record.reference);
+        let begun = edge - MOST_LEAD - SETTLE_TIME;
+        let had_no_plan = self.offered_at > Timestamp::MIN
+            || tracked.is_some_and(|tracked| {
+                let is_recent = |at: Option<Timestamp>| at.is_some_and(|at| at > begun);
+                tracked.had_no_room || is_recent(tracked.refused_at) || is_recent(tracked.person_at)
+            });
+        let is_said = started || last == Some(Ending::AlreadyThere);
+        record.saved.is_some() && is_said && had_no_plan
+    }
+
+    /// Reports whether anything may keep a resource from the end of its transition. What becomes of a
+    /// machine that is moved or hibernated depends on more than is known here.
+    fn has_cause(&self, record: &Record, state: &Value, rule: &Rule, edge: Timestamp) -> bool {
+        let reference = &record.reference;
+        let Some(tracked) = self.resources.get(reference) else {
+            return true;
+        };
+        let (droplet, server) = (rule.policy.methods.droplet, rule.policy.methods.server);
+        let is_simple = match reference.kind() {
+            ResourceKind::Droplet => droplet == DropletMethod::PowerOff,
+            ResourceKind::Server => server == ServerMethod::PowerOff,
+            ResourceKind::NodePool => true,
+            ResourceKind::Database | ResourceKind::Machine => false,
+        };
+        let is_moved = record.hibernation.is_some() || tracked.owed.is_some() && is_machine(state);
+        let since = edge.min(record.transition().map_or(edge, |one| one.claimed_at));
+        let was_refused = tracked.refused_at.is_some_and(|at| at + SLACK >= since);
+        let is_deaf = state["ignores_shutdown"] == true && !rule.policy.force;
+        let has_changed = self.applied_at > since;
+        !is_simple || is_moved || was_refused || is_deaf || has_changed || does_not_boot(state)
+    }
+
+    /// Reports whether the latest stop came too late to be worth it, and the start that it came too
+    /// close to was put off since.
+    fn is_left_running(&self, record: &Record, tracked: &TrackedResource) -> bool {
+        let last = record.last.as_ref().zip(record.handled.as_ref());
+        let left = last.filter(|(last, handled)| last.key == handled.key);
+        let left = left.filter(|(last, _)| last.ending == Ending::TooLate);
+        let Some((last, _)) = left.filter(|_| record.kind().is_sized()) else {
+            return false;
+        };
+        let mut overrides = self.overrides.values();
+        overrides.any(|one| one.set_at > last.finished_at || one.ends_at > last.finished_at)
+            || self.applied_at > last.finished_at
+            || !tracked.until.is_empty()
     }
 
     /// Returns the desired state and since when it has applied, at the latest.
@@ -363,11 +420,8 @@ impl State {
     }
 }
 
-/// Reports whether the latest stop came too late to be worth it.
-fn is_left_running(record: &Record) -> bool {
-    let last = record.last.as_ref().zip(record.handled.as_ref());
-    let left = last.filter(|(last, handled)| last.key == handled.key);
-    record.kind().is_sized() && left.is_some_and(|(last, _)| last.ending == Ending::TooLate)
+fn is_machine(state: &Value) -> bool {
+    plan_of(state).is_some()
 }
 
 /// Reports whether it is time to recreate a machine for an upcoming start.
@@ -406,10 +460,10 @@ pub(super) fn runs(reference: &ResourceRef, state: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use domain::record::Transition;
+    use domain::record::{EdgeKey, Handled, Last, Rank, Transition};
 
     use super::*;
-    use crate::observer::tests::{DROPLET, at, observed, record_of};
+    use crate::observer::tests::{DATABASE, DROPLET, at, observed, record_of};
 
     #[test]
     fn a_stop_that_is_in_order_is_no_report() {
@@ -423,11 +477,7 @@ mod tests {
         assert!(!state.is_reported(&record, at("mon 22:00")));
     }
 
-    #[test]
-    fn what_is_stuck_is_reported() {
-        let observer = observed("mon 22:00");
-        let state = observer.lock();
-        let mut record = record_of(DROPLET);
+    fn stuck() -> Record {
         let transition = Transition {
             target: None,
             method: domain::stop_method::StopMethod::PowerOff,
@@ -438,7 +488,71 @@ mod tests {
             cause: Cause::Schedule,
             schedule: None,
         };
-        record.phase = Phase::Stuck { transition, since: at("mon 19:10"), reason: String::new() };
-        assert!(state.is_reported(&record, at("mon 22:00")));
+        Record {
+            phase: Phase::Stuck { transition, since: at("mon 19:10"), reason: String::new() },
+            handled: Some(handled("mon 19:00")),
+            joined_at: Some(at("mon 07:00")),
+            ..record_of(DROPLET)
+        }
+    }
+
+    fn handled(edge: &str) -> Handled {
+        Handled {
+            generation: domain::configuration::Generation::default(),
+            key: EdgeKey { instant: at(edge), rank: Rank::Schedule },
+            desired: Some(Desired::Stopped),
+            schedule: None,
+        }
+    }
+
+    /// Returns what an inspection in the night finds about a record.
+    fn inspected(record: &Record, prepare: impl FnOnce(&mut State)) -> String {
+        let observer = observed("tue 03:00");
+        let mut state = observer.lock();
+        state.applied_at = at("mon 07:00");
+        state.observe_all();
+        let reference = record.reference.clone();
+        state.tracked(&reference).person_at = Some(at("mon 07:00"));
+        state.records.insert(reference.clone(), record.clone());
+        prepare(&mut state);
+        let shown = state.state_of(&reference).unwrap();
+        state.not_settled(record, &shown, at("tue 03:00")).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_is_stuck_is_reported() {
+        let observer = observed("mon 22:00");
+        assert!(observer.lock().is_reported(&stuck(), at("mon 22:00")));
+    }
+
+    #[test]
+    fn a_stop_is_stuck_only_for_a_cause() {
+        let found = inspected(&stuck(), |_| {});
+        assert!(found.contains("nothing keeps it from its end"), "{found}");
+        let refused = |state: &mut State| {
+            state.tracked(&stuck().reference).refused_at = Some(at("mon 19:00"));
+        };
+        assert_eq!(inspected(&stuck(), refused), "");
+    }
+
+    #[test]
+    fn a_stop_that_came_too_late_is_no_excuse_for_the_night() {
+        let late = || Record {
+            phase: Phase::Settled { at: Power::Running },
+            handled: Some(handled("mon 19:00")),
+            joined_at: Some(at("mon 07:00")),
+            last: Some(Last {
+                asked_at: None,
+                key: handled("mon 19:00").key,
+                ending: Ending::TooLate,
+                claimed_at: at("mon 19:00"),
+                finished_at: at("mon 19:00"),
+                method: None,
+            }),
+            ..record_of(DATABASE)
+        };
+        let found = inspected(&late(), |_| {});
+        assert!(found.contains("should be Stopped"), "{found}");
+        assert_eq!(inspected(&late(), |state| state.applied_at = at("mon 20:00")), "");
     }
 }

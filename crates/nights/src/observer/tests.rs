@@ -12,6 +12,7 @@ use serde_json::json;
 use super::*;
 
 pub(super) const DROPLET: &str = "do-main/droplet/1";
+pub(super) const DATABASE: &str = "do-main/database/00000000-0000-4000-a000-000000000002";
 
 const FLEET: &str = r#"
 [[accounts]]
