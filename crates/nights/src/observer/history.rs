@@ -110,7 +110,10 @@ fn is_at_end(entry: &HistoryEntry, state: &Value) -> bool {
             return saved.zip(size).is_none_or(|(saved, size)| {
                 // Only a person makes it smaller in one respect and larger in another.
                 let is_mixed = !size.covers(&saved) && !saved.covers(&size);
-                entry.direction == Direction::Stop || size.covers(&saved) || is_mixed
+                match entry.direction {
+                    Direction::Stop => !size.covers(&saved),
+                    Direction::Start => size.covers(&saved) || is_mixed,
+                }
             });
         }
     };

@@ -260,6 +260,10 @@ impl State {
             Desired::Stopped => {
                 let small = plan_of(state).is_some_and(|plan| tracked.small.contains(plan));
                 let off = !is_there || !runs(reference, state) || small && record.small_runs;
+                let is_shrunk = || {
+                    let size = ResourceSize::of(reference, state);
+                    size.is_some_and(|size| size.is_shrunk(tracked.owed.as_ref(), &rule.policy))
+                };
                 // What was for sale at the edge, and what was configured then, is known only if
                 // neither has changed since.
                 let before = edge - SETTLE_TIME;
@@ -267,7 +271,7 @@ impl State {
                 let must_shrink = known && rules::must_shrink(reference, state, rule, &self.setup);
                 // A machine that sleeps was stopped by another method.
                 matches!(record.phase, Phase::Settled { at: Power::Stopped })
-                    && (reference.kind() == ResourceKind::Database || off)
+                    && (off || is_shrunk())
                     && (small || !is_there || !must_shrink)
             }
         };
@@ -554,5 +558,17 @@ mod tests {
         let found = inspected(&late(), |_| {});
         assert!(found.contains("should be Stopped"), "{found}");
         assert_eq!(inspected(&late(), |state| state.applied_at = at("mon 20:00")), "");
+    }
+
+    #[test]
+    fn a_database_is_not_stopped_on_its_own_plan() {
+        let stopped = Record {
+            phase: Phase::Settled { at: Power::Stopped },
+            handled: Some(handled("mon 19:00")),
+            joined_at: Some(at("mon 07:00")),
+            ..record_of(DATABASE)
+        };
+        let found = inspected(&stopped, |_| {});
+        assert!(found.contains("should be Stopped"), "{found}");
     }
 }

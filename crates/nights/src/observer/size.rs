@@ -2,6 +2,7 @@
 
 use domain::{
     ResourceRef,
+    configuration::{DatabaseMethod, Policy},
     resource::{AutoscaleBounds, PlanCapacity, SavedState},
 };
 use serde_json::Value;
@@ -103,6 +104,19 @@ impl ResourceSize {
         }
     }
 
+    /// Reports whether a stop has left less than this of a database, or has nothing to take from it.
+    pub(super) fn is_shrunk(&self, owed: Option<&Self>, policy: &Policy) -> bool {
+        let Self::Database { memory_gib, nodes, .. } = self else {
+            return false;
+        };
+        let drops_standbys = policy.methods.database == DatabaseMethod::Standbys;
+        let is_alone = *nodes == 1 || !drops_standbys && policy.stop_nodes.is_none();
+        // The clouds have no smaller plan for one node, and for two.
+        let smallest = if *nodes == 1 { 1 } else { 2 };
+        let has_least = drops_standbys || policy.stop_size.is_some() || *memory_gib <= smallest;
+        owed.is_some_and(|owed| !self.covers(owed)) || is_alone && has_least
+    }
+
     /// Reports whether this size lacks nothing of the other one.
     pub(super) fn covers(&self, other: &Self) -> bool {
         match (self, other) {
@@ -134,4 +148,23 @@ impl ResourceSize {
 pub(super) fn plan_of(state: &Value) -> Option<&str> {
     let droplet = state["size"].as_str().filter(|_| state["powered"].is_boolean());
     droplet.or_else(|| state["server_type"].as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_is_stopped_only_on_less_than_its_own_or_on_the_least() {
+        let of = |plan, nodes| ResourceSize::database(plan, nodes, 0).unwrap();
+        let policy = Policy::default();
+        let large = of("db-s-4vcpu-8gb", 1);
+        assert!(!large.is_shrunk(None, &policy));
+        assert!(!large.is_shrunk(Some(&large), &policy));
+        assert!(of("db-s-1vcpu-2gb", 1).is_shrunk(Some(&large), &policy));
+        assert!(of("db-s-1vcpu-1gb", 1).is_shrunk(None, &policy));
+        assert!(of("db-s-1vcpu-2gb", 2).is_shrunk(None, &policy));
+        let alone = Policy { stop_nodes: Some(1), ..policy };
+        assert!(!of("db-s-1vcpu-2gb", 2).is_shrunk(None, &alone));
+    }
 }
