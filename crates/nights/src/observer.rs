@@ -133,6 +133,8 @@ struct TrackedResource {
     created_at: Option<Timestamp>,
     /// When a person last changed its tags or its name.
     tagged_at: Option<Timestamp>,
+    /// When a person last changed the size of a database or a node pool.
+    sized_at: Option<Timestamp>,
     /// When a person last changed its power.
     powered_at: Option<Timestamp>,
     /// When a person last switched on a machine that was off.
@@ -263,14 +265,23 @@ impl Observer {
     pub(crate) fn person_acts(&self, resource: &ResourceRef, act: &Act) {
         let mut state = self.lock();
         let now = state.time.now();
+        let sizes = matches!(act, Act::Resize { .. } | Act::Scale { .. });
+        let shown = state.state_of(resource).filter(|_| sizes);
+        let size = shown.and_then(|shown| ResourceSize::of(resource, &shown));
         let tracked = state.tracked(resource);
+        // What is whole again is theirs to change.
+        if let (Some(size), Some(owed)) = (size, &tracked.owed)
+            && tracked.will_do(&size, owed)
+        {
+            tracked.clear_owed();
+        }
         let changes_nothing_yet =
             matches!(act, Act::Rename { .. } | Act::TakeRoom { .. } | Act::BreakCopies { .. });
         if !changes_nothing_yet {
             tracked.person_at = Some(now);
             tracked.switched_on_at = None;
         }
-        if matches!(act, Act::Resize { .. } | Act::Scale { .. } | Act::Delete) {
+        if *act == Act::Delete {
             tracked.owed = None;
             tracked.size = None;
         }
@@ -344,7 +355,16 @@ impl Observer {
     pub(crate) fn person_acted(&self, resource: &ResourceRef, act: &Act) {
         let mut state = self.lock();
         let now = state.time.now();
+        let shown = state.state_of(resource).unwrap_or_default();
         let tracked = state.tracked(resource);
+        if matches!(act, Act::Resize { .. } | Act::Scale { .. }) {
+            tracked.sized_at = Some(now);
+            tracked.size = ResourceSize::of(resource, &shown);
+        }
+        // A pool that a person has given nodes runs as they want it.
+        if matches!(act, Act::Scale { count, .. } if *count > 0) {
+            tracked.clear_owed();
+        }
         if let Act::ChangePlan { plan, .. } = act
             && tracked.owed.is_some()
         {

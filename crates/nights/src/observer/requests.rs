@@ -2,7 +2,7 @@
 
 use cloud_simulator::Entry;
 use domain::{
-    AccountName, ResourceId, ResourceRef,
+    AccountName, ResourceId, ResourceKind, ResourceRef,
     configuration::OverrideTarget,
     record::{Ask, Cause, Direction, Handled},
     step::Step,
@@ -20,8 +20,12 @@ pub(super) const OBSERVE_AND_SEND: SignedDuration = SignedDuration::from_secs(60
 /// How long a machine gets to go off after an accepted shutdown.
 const GRACE: SignedDuration = SignedDuration::from_secs(60);
 
-/// How long a person's change may race with one of ours: no provider offers compare-and-set.
-const CROSSES: SignedDuration = SignedDuration::from_mins(45);
+/// How long a person's change of a size may race with one of ours, which arrives so late at most: no
+/// provider offers compare-and-set.
+const CROSSES: SignedDuration = SignedDuration::from_secs(180);
+
+/// How long a database may take to have another size. Until then it does not show it.
+const RESIZES: SignedDuration = SignedDuration::from_mins(15);
 
 /// How long a command counts as the reason for what is sent.
 const COMMAND: SignedDuration = SignedDuration::from_hours(2);
@@ -290,26 +294,32 @@ impl State {
         let now = self.time.now();
         let state = self.state_of(resource).unwrap_or(Value::Null);
         let after = ResourceSize::of(resource, &state);
+        let saved = self.records.get(resource).and_then(|record| record.saved.as_ref());
+        let saved = saved.and_then(ResourceSize::of_saved);
         let tracked = self.tracked(resource);
         let before = std::mem::replace(&mut tracked.size, after.clone());
-        let crossed = tracked.person_at.is_some_and(|at| now.duration_since(at) < CROSSES);
+        let shows_late = resource.kind() == ResourceKind::Database;
+        let so_long = if shows_late { CROSSES + RESIZES } else { CROSSES };
+        let crossed = tracked.sized_at.is_some_and(|at| now.duration_since(at) < so_long);
         let (Some(before), Some(after)) = (before, after) else {
             return;
         };
         // Only a change of plan makes a machine smaller.
-        if after.plan().is_some() {
+        if after.plan().is_some() || after.covers(&before) {
             return;
         }
-        if after.covers(&before) || crossed {
-            return;
-        }
-        if !tracked.owed.as_ref().is_some_and(|owed| owed.covers(&before)) {
-            tracked.owed = Some(before.clone());
-        }
-        let saved = self.records.get(resource).and_then(|record| record.saved.as_ref());
-        let saved = saved.and_then(ResourceSize::of_saved);
-        if !saved.as_ref().is_some_and(|saved| saved.covers(&before)) {
+        // What a person has just chosen may not have been seen. What was seen is owed all the same.
+        let owed = if crossed { saved.clone() } else { Some(before.clone()) };
+        let Some(owed) = owed else {
+            return self.violated(format!("{path} shrinks {before:?}, and nothing is saved"));
+        };
+        if !saved.as_ref().is_some_and(|saved| saved.covers(&owed)) {
             self.violated(format!("{path} shrinks {before:?}, and saved is {saved:?}"));
         }
+        let tracked = self.tracked(resource);
+        tracked.owed = Some(match tracked.owed.take() {
+            Some(known) => known.joined(owed),
+            None => owed,
+        });
     }
 }

@@ -337,7 +337,8 @@ impl State {
         let last = record.last.as_ref().map(|last| last.ending);
         let tracked = self.resources.get(&record.reference);
         let begun = edge - MOST_LEAD - SETTLE_TIME;
-        let had_no_plan = self.offered_at > Timestamp::MIN
+        let is_machine = record.reference.kind() != ResourceKind::Database;
+        let had_no_plan = is_machine && self.offered_at > Timestamp::MIN
             || tracked.is_some_and(|tracked| {
                 let is_recent = |at: Option<Timestamp>| at.is_some_and(|at| at > begun);
                 tracked.had_no_room || is_recent(tracked.refused_at) || is_recent(tracked.person_at)

@@ -117,6 +117,27 @@ impl ResourceSize {
         owed.is_some_and(|owed| !self.covers(owed)) || is_alone && has_least
     }
 
+    /// Returns the larger of two sizes of a database in each part. Of other kinds, the other one.
+    pub(super) fn joined(self, other: Self) -> Self {
+        match (self, other) {
+            (
+                Self::Database { memory_gib, vcpus, nodes, storage_mib },
+                Self::Database {
+                    memory_gib: other_memory,
+                    vcpus: other_vcpus,
+                    nodes: other_nodes,
+                    storage_mib: other_storage,
+                },
+            ) => Self::Database {
+                memory_gib: memory_gib.max(other_memory),
+                vcpus: vcpus.max(other_vcpus),
+                nodes: nodes.max(other_nodes),
+                storage_mib: storage_mib.max(other_storage),
+            },
+            (_, other) => other,
+        }
+    }
+
     /// Reports whether this size lacks nothing of the other one.
     pub(super) fn covers(&self, other: &Self) -> bool {
         match (self, other) {
@@ -166,5 +187,12 @@ mod tests {
         assert!(of("db-s-1vcpu-2gb", 2).is_shrunk(None, &policy));
         let alone = Policy { stop_nodes: Some(1), ..policy };
         assert!(!of("db-s-1vcpu-2gb", 2).is_shrunk(None, &alone));
+    }
+
+    #[test]
+    fn of_two_databases_each_part_is_owed() {
+        let of = |plan, storage| ResourceSize::database(plan, 1, storage).unwrap();
+        let joined = of("db-s-4vcpu-8gb", 10).joined(of("db-s-1vcpu-2gb", 20));
+        assert_eq!(joined, of("db-s-4vcpu-8gb", 20));
     }
 }

@@ -6,12 +6,16 @@ use domain::{
     history::HistoryEntry,
     record::{Ask, Direction, Forced, Handled, Phase, Record, Revision},
 };
+use jiff::SignedDuration;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use store::Head;
 
 use super::{ResourceSize, SLACK, State, requests::OBSERVE_AND_SEND};
 use crate::{clockwork::TaskId, night::Setup, trace::record_in_a_line};
+
+/// How long after a person's change of a size a start may still end with it.
+const OVERTAKES: SignedDuration = SignedDuration::from_mins(45);
 
 pub(super) fn read<T: DeserializeOwned>(item: &Value) -> Option<T> {
     let item: serde_dynamo::Item = serde_json::from_value(item.clone()).ok()?;
@@ -242,6 +246,7 @@ impl State {
 
     /// Checks that what must be restored stays saved until it has been seen restored.
     fn check_saved(&mut self, record: &Record) {
+        let now = self.time.now();
         let reference = &record.reference;
         let tracked = self.tracked(reference).clone();
         let Some(owed) = tracked.owed.as_ref() else {
@@ -256,6 +261,13 @@ impl State {
             ResourceSize::of(reference, &state).is_none_or(|now| tracked.will_do(&now, owed));
         let saved = record.saved.as_ref().and_then(ResourceSize::of_saved);
         let is_saved = saved.as_ref().is_some_and(|saved| tracked.will_do(saved, owed));
+        // A start that a person's size overtakes leaves that.
+        let sized_at = tracked.sized_at;
+        let is_theirs = sized_at.is_some_and(|at| now.duration_since(at) < OVERTAKES);
+        if record.saved.is_none() && is_theirs {
+            self.tracked(reference).clear_owed();
+            return;
+        }
         if !is_saved && !is_back {
             self.violated(format!("{reference} is owed {owed:?}, and saved is {saved:?}"));
         }
