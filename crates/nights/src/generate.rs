@@ -132,6 +132,7 @@ impl EventGenerator {
 
     /// Adds bad luck from an instant on. By `until` the last of it is over, effects included.
     fn rough(&mut self, from: Timestamp, until: Timestamp) {
+        let inspected = until + CALM;
         let until = until - SETTLES;
         if until <= from {
             return;
@@ -140,7 +141,13 @@ impl EventGenerator {
         let mut hot = self.edges(from, until);
         for _ in 0..self.chance.u32(0..4) {
             let at = self.instant(from, until);
-            let what = self.override_or_command();
+            let mut what = self.override_or_command();
+            if let EventKind::Override { minutes, .. } = &mut what
+                && self.later.bool()
+            {
+                // It stands at the next inspection.
+                *minutes = minutes_between(at, inspected) + 60;
+            }
             self.add(at, what);
             hot.push(at);
         }

@@ -2,6 +2,7 @@
 //! code with the handlers: it knows the tables' items, the clouds' log, and their state, and reads
 //! schedules by itself.
 
+mod desired;
 mod disks;
 mod evaluator;
 mod history;
@@ -95,6 +96,8 @@ pub(crate) struct State {
     /// When a plan was last withdrawn or offered again.
     offered_at: Timestamp,
     overrides: BTreeMap<OverrideTarget, Override>,
+    /// When an override was last set, changed or ended.
+    overridden_at: Option<Timestamp>,
     pauses: BTreeMap<PauseScope, Pause>,
     resources: BTreeMap<ResourceRef, TrackedResource>,
     /// The latest log entry processed.
@@ -222,6 +225,7 @@ impl Observer {
             shared: BTreeMap::new(),
             offered_at: Timestamp::MIN,
             overrides: BTreeMap::new(),
+            overridden_at: None,
             pauses: BTreeMap::new(),
             resources: BTreeMap::new(),
             seen_in_log: 0,

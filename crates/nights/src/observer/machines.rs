@@ -123,6 +123,7 @@ impl State {
         self.check_account(resource, what);
         self.check_shared(resource, what);
         self.check_paused(resource, what);
+        self.check_desired(resource, what);
         self.check_tries(resource, purpose, what);
         self.check_purpose(resource, purpose, what);
     }

@@ -28,7 +28,7 @@ const CROSSES: SignedDuration = SignedDuration::from_secs(180);
 const RESIZES: SignedDuration = SignedDuration::from_mins(15);
 
 /// How long a command counts as the reason for what is sent.
-const COMMAND: SignedDuration = SignedDuration::from_hours(2);
+pub(super) const COMMAND: SignedDuration = SignedDuration::from_hours(2);
 
 /// Returns the resource that a change is for.
 pub(super) fn resource_of(account: &AccountName, path: &str) -> Option<ResourceRef> {
@@ -86,6 +86,7 @@ impl State {
         self.check_order(&resource, path);
         self.check_membership(&resource, path);
         self.check_kept(&resource, path);
+        self.check_desired(&resource, path);
         self.check_paused(&resource, path);
         self.check_account(&resource, path);
         self.check_grace(&resource, path, body);

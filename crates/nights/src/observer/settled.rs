@@ -24,7 +24,6 @@ use super::{
     evaluator::{self, Turn},
     rules,
     size::plan_of,
-    until,
 };
 use crate::night::Setup;
 
@@ -36,7 +35,7 @@ pub(super) const SETTLE_TIME: SignedDuration = SignedDuration::from_mins(75);
 pub(super) const MOST_LEAD: SignedDuration = SignedDuration::from_hours(1);
 
 /// How far back the latest edge of a schedule is looked for: longer than any night.
-const CONSIDERED: SignedDuration = SignedDuration::from_hours(20 * 24);
+pub(super) const CONSIDERED: SignedDuration = SignedDuration::from_hours(20 * 24);
 
 /// What needs a person. A pause and a stop that is in order are counted as well, and need none.
 const NEEDS_A_PERSON: [Metric; 7] = [
@@ -392,12 +391,8 @@ impl State {
         rule: &Rule,
         now: Timestamp,
     ) -> Option<(Desired, Timestamp)> {
-        let of = |target: OverrideTarget| self.overrides.get(&target).cloned();
         let record = self.records.get(reference);
-        let by_tag = record.map(|record| until::recorded(record, rule)).unwrap_or_default();
-        let by_command = of(OverrideTarget::Resource(reference.clone()));
-        let of_schedule = of(OverrideTarget::Schedule(schedule.clone()));
-        let overrides: Vec<_> = by_command.into_iter().chain(by_tag).chain(of_schedule).collect();
+        let overrides = self.overrides_of(reference, schedule, rule);
         let (edge_at, by_schedule) = wanted_by(rule, now)?;
         let active = overrides.iter().find(|one| stands(one, now));
         let desired = match active {
@@ -405,11 +400,14 @@ impl State {
             None => by_schedule,
         }?;
         // The end of an override is an edge only where the desired state changes.
-        let turns = |one: &Override| {
+        // What a stronger override covers is no edge.
+        let turns = |(place, one): (usize, &Override)| {
             let end = (one.desired != desired).then_some(one.ends_at);
-            [Some(one.set_at), end]
+            let stronger = &overrides[..place];
+            let is_seen = |at: &Timestamp| !stronger.iter().any(|other| stands(other, *at));
+            [Some(one.set_at), end].map(|at| at.filter(is_seen))
         };
-        let turns = overrides.iter().flat_map(turns).flatten();
+        let turns = overrides.iter().enumerate().flat_map(turns).flatten();
         let latest_turn = turns.filter(|at| *at <= now).max();
         // An edge of the schedule changes nothing while an override stands, and a start none that
         // begins before such an override has ended.
@@ -450,7 +448,7 @@ pub(super) fn wanted_by(rule: &Rule, at: Timestamp) -> Option<Turn> {
 }
 
 /// Reports whether an override is in force at an instant.
-fn stands(one: &Override, at: Timestamp) -> bool {
+pub(super) fn stands(one: &Override, at: Timestamp) -> bool {
     one.set_at <= at && at < one.ends_at
 }
 

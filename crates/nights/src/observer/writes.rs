@@ -78,6 +78,7 @@ impl State {
             }
         } else if let Some(one) = read::<Override>(item) {
             self.overrides.insert(one.target.clone(), one);
+            self.overridden_at = Some(now);
         } else if let Some(pause) = read::<Pause>(item) {
             self.process_pause(pause);
         }
