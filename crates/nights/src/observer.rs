@@ -102,6 +102,8 @@ pub(crate) struct State {
     resources: BTreeMap<ResourceRef, TrackedResource>,
     /// The latest log entry processed.
     seen_in_log: u64,
+    /// When each change was asked for within the last hour.
+    asked: BTreeMap<(ResourceRef, String), VecDeque<Timestamp>>,
     /// Changes that the clouds accepted and that no history item covers yet.
     unexplained: VecDeque<AcceptedChange>,
     /// Recreated machines, and the resources that they are.
@@ -229,6 +231,7 @@ impl Observer {
             pauses: BTreeMap::new(),
             resources: BTreeMap::new(),
             seen_in_log: 0,
+            asked: BTreeMap::new(),
             unexplained: VecDeque::new(),
             recreated: BTreeMap::new(),
             disks: BTreeMap::new(),

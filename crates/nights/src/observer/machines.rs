@@ -117,6 +117,7 @@ impl State {
     }
 
     fn check_command(&mut self, resource: &ResourceRef, purpose: Purpose, what: &str, by: TaskId) {
+        self.check_rate(resource, what, "");
         self.check_permit(resource, what, by);
         self.check_not_newer(resource, what);
         self.check_membership(resource, what);

@@ -27,6 +27,11 @@ const CROSSES: SignedDuration = SignedDuration::from_secs(180);
 /// How long a database may take to have another size. Until then it does not show it.
 const RESIZES: SignedDuration = SignedDuration::from_mins(15);
 
+/// The number of times that one change of a resource may be asked for within an hour. What `enforce` puts
+/// back is seen by each inventory, every five minutes. A start that is refused is asked again each quarter
+/// of an hour, and a creation each ten minutes after its first few.
+const MOST_ASKED: usize = 15;
+
 /// How long a command counts as the reason for what is sent.
 pub(super) const COMMAND: SignedDuration = SignedDuration::from_hours(2);
 
@@ -80,6 +85,7 @@ impl State {
         if !matches!(self.actor(by), Actor::Function(_)) {
             return self.violated(format!("a change by something that is not a function: {path}"));
         }
+        self.check_rate(&resource, path, body);
         self.check_permit(&resource, path, by);
         self.check_not_newer(&resource, path);
         self.check_shared(&resource, path);
@@ -95,6 +101,18 @@ impl State {
         self.check_deletion(&resource, path);
         self.check_removal(&resource, path, body);
         self.check_addition(&resource, path, body);
+    }
+
+    /// Checks that a change is not asked for over and over.
+    pub(super) fn check_rate(&mut self, resource: &ResourceRef, path: &str, body: &str) {
+        let now = self.time.now();
+        let asked = self.asked.entry((resource.clone(), format!("{path} {body}"))).or_default();
+        asked.retain(|at| now.duration_since(*at) < SignedDuration::from_hours(1));
+        asked.push_back(now);
+        let times = asked.len();
+        if times > MOST_ASKED {
+            self.violated(format!("{path} is sent {times} times within an hour"));
+        }
     }
 
     /// Checks that a stop does not switch off what a person has switched on since it began.
@@ -322,5 +340,25 @@ impl State {
             Some(known) => known.joined(owed),
             None => owed,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::observer::tests::{DROPLET, observed};
+
+    #[test]
+    fn a_change_may_be_repeated_a_few_times_an_hour() {
+        let observer = observed("mon 19:00");
+        let mut state = observer.lock();
+        let droplet = DROPLET.parse().unwrap();
+        let path = "POST /v2/droplets/1/actions";
+        for _ in 0..super::MOST_ASKED {
+            state.check_rate(&droplet, path, "power_off");
+        }
+        state.check_rate(&droplet, path, "power_on");
+        assert_eq!(state.violation, None);
+        state.check_rate(&droplet, path, "power_off");
+        assert!(state.violation.is_some());
     }
 }
