@@ -147,6 +147,8 @@ struct TrackedResource {
     /// When a person last did what a deletion that is under way may cross: started or restarted the
     /// machine, or deleted a snapshot of it.
     crossing_at: Option<Timestamp>,
+    /// When a person last deleted the only snapshot of it while it slept.
+    lost_at: Option<Timestamp>,
     /// When a person last gave a command for it.
     commanded_at: Option<Timestamp>,
     /// Since when it must not be touched. `None` if it may be.
@@ -321,13 +323,15 @@ impl Observer {
     /// Records that a person has deleted a snapshot of a machine.
     pub(crate) fn snapshot_deleted(&self, resource: &ResourceRef) {
         let mut state = self.lock();
-        if state.state_of(resource).is_none() {
-            state.person_deleted(resource);
-        }
         let now = state.time.now();
-        let tracked = state.tracked(resource);
-        tracked.person_at = Some(now);
-        tracked.crossing_at = Some(now);
+        state.tracked(resource).crossing_at = Some(now);
+        // An older one than that of a sleeping machine changes nothing.
+        if state.state_of(resource).is_none() && !state.has_copy(resource) {
+            state.person_deleted(resource);
+            let tracked = state.tracked(resource);
+            tracked.person_at = Some(now);
+            tracked.lost_at = Some(now);
+        }
     }
 
     /// Records that a person has labeled the snapshots of a machine.

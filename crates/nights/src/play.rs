@@ -759,7 +759,9 @@ impl<'n> Simulation<'n> {
         }
         for id in ours.iter().filter_map(|image| image["id"].as_u64()) {
             let deleted = self.simulator.delete_image(&resource.account, id);
-            self.observer.snapshot_deleted(resource);
+            if deleted {
+                self.observer.snapshot_deleted(resource);
+            }
             self.observer.note(Actor::Person, || format!("deletes snapshot {id}: {deleted}"));
         }
         self.observer.changed();

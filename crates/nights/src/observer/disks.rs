@@ -13,7 +13,7 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::State;
+use super::{State, settled::SETTLE_TIME};
 use crate::clockwork::TaskId;
 
 /// How far the clocks of functions and clouds may differ.
@@ -330,6 +330,29 @@ impl State {
                 && image.get("status").is_none_or(|is| is == "available")
                 && image["contents"] == contents
         })
+    }
+
+    /// Reports whether a complete snapshot holds what the disk of a machine held.
+    pub(super) fn has_copy(&self, resource: &ResourceRef) -> bool {
+        let latest = self.disks.get(resource).and_then(|disk| disk.latest.as_ref());
+        latest.is_some_and(|latest| {
+            self.complete_copies(&resource.account, &json!(latest)).next().is_some()
+        })
+    }
+
+    /// Checks that a sleeping machine whose only snapshot a person has deleted is reported.
+    pub(super) fn check_lost(&mut self, record: &Record, now: Timestamp) {
+        let reference = &record.reference;
+        let lost_at = self.resources.get(reference).and_then(|tracked| tracked.lost_at);
+        let is_old = lost_at.is_some_and(|at| now.duration_since(at) > SETTLE_TIME);
+        let account = self.accounts.get(reference.account.as_str());
+        let is_doubted = account.is_some_and(|account| account.has_error);
+        let is_asleep = record.is_hibernated() && !self.newer.contains_key(reference);
+        if is_old && is_asleep && !is_doubted && !self.is_reported(record, now) {
+            self.violated(format!(
+                "the last snapshot of {reference} is lost, and nothing reports it"
+            ));
+        }
     }
 
     /// Reports whether a person has switched the machine on, or deleted a snapshot of it, between the

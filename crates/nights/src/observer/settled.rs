@@ -74,6 +74,7 @@ impl State {
             self.check_back(record);
             let last = || self.last_of_deleted(record);
             let Some(state) = self.state_of(&record.reference).or_else(last) else {
+                self.check_lost(record, now);
                 continue;
             };
             let problem = self.not_settled(record, &state, now);
