@@ -163,7 +163,7 @@ impl Wire {
         };
         let account = account.parse().expect("an account's name");
         let first = ResourceRef { account, id };
-        self.observer.person_acts(&first, &Act::Delete);
+        self.observer.person_acted(&first, &Act::Delete);
         if self.simulator.person(&first, Act::Delete).is_err() {
             let toml = format!("[[{table}]]\nid = 0\nname = \"first\"\n");
             self.simulator.create(&toml).ok();

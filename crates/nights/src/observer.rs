@@ -142,6 +142,8 @@ struct TrackedResource {
     sized_at: Option<Timestamp>,
     /// When a person last changed its power.
     powered_at: Option<Timestamp>,
+    /// When a person's work on it last kept it busy.
+    busied_at: Option<Timestamp>,
     /// When a person last switched on a machine that was off.
     switched_on_at: Option<Timestamp>,
     /// When a person last did what a deletion that is under way may cross: started or restarted the
@@ -273,7 +275,6 @@ impl Observer {
     /// Records that a person is about to act on a resource.
     pub(crate) fn person_acts(&self, resource: &ResourceRef, act: &Act) {
         let mut state = self.lock();
-        let now = state.time.now();
         let sizes = matches!(act, Act::Resize { .. } | Act::Scale { .. });
         let shown = state.state_of(resource).filter(|_| sizes);
         let size = shown.and_then(|shown| ResourceSize::of(resource, &shown));
@@ -283,40 +284,6 @@ impl Observer {
             && tracked.will_do(&size, owed)
         {
             tracked.clear_owed();
-        }
-        let changes_nothing_yet =
-            matches!(act, Act::Rename { .. } | Act::TakeRoom { .. } | Act::BreakCopies { .. });
-        if !changes_nothing_yet {
-            tracked.person_at = Some(now);
-            tracked.switched_on_at = None;
-        }
-        if *act == Act::Delete {
-            tracked.owed = None;
-            tracked.size = None;
-        }
-        if matches!(act, Act::PowerOn | Act::Reboot) {
-            tracked.crossing_at = Some(now);
-        }
-        let switches = matches!(
-            act,
-            Act::PowerOn
-                | Act::PowerOff
-                | Act::Shutdown
-                | Act::Reboot
-                | Act::Scale { .. }
-                | Act::SetStatus { .. }
-        );
-        if switches {
-            tracked.powered_at = Some(now);
-        }
-        if matches!(act, Act::TakeRoom { refusals, failures } if refusals + failures > 0) {
-            tracked.had_no_room = true;
-        }
-        if matches!(act, Act::Retag { .. } | Act::RetagCluster { .. } | Act::Rename { .. }) {
-            tracked.tagged_at = Some(now);
-        }
-        if *act == Act::Delete {
-            state.person_deleted(resource);
         }
     }
 
@@ -362,28 +329,15 @@ impl Observer {
         (state.present(resource), state.marks(resource))
     }
 
-    /// Records that a cloud has accepted a person's act.
+    /// Records that a cloud has accepted a person's act. One that was refused changes nothing.
     pub(crate) fn person_acted(&self, resource: &ResourceRef, act: &Act) {
         let mut state = self.lock();
         let now = state.time.now();
         let shown = state.state_of(resource).unwrap_or_default();
         let tracked = state.tracked(resource);
-        if matches!(act, Act::Resize { .. } | Act::Scale { .. }) {
-            tracked.sized_at = Some(now);
-            tracked.size = ResourceSize::of(resource, &shown);
-        }
-        // A pool that a person has given nodes runs as they want it.
-        if matches!(act, Act::Scale { count, .. } if *count > 0) {
-            tracked.clear_owed();
-        }
-        if let Act::ChangePlan { plan, .. } = act
-            && tracked.owed.is_some()
-        {
-            tracked.chosen.insert(plan.clone());
-        }
-        // A running Droplet refuses it.
-        if *act == Act::PowerOn && matches!(resource.id, ResourceId::Droplet(_)) {
-            tracked.switched_on_at = Some(now);
+        tracked.acted(resource, act, &shown, now);
+        if *act == Act::Delete {
+            state.person_deleted(resource);
         }
     }
 
@@ -503,6 +457,56 @@ impl TrackedResource {
     /// Reports whether a size will do for what must be restored.
     fn will_do(&self, size: &ResourceSize, owed: &ResourceSize) -> bool {
         size.covers(owed) || size.plan().is_some_and(|plan| self.chosen.contains(plan))
+    }
+
+    /// Records what a person has done, and what is shown since.
+    fn acted(&mut self, resource: &ResourceRef, act: &Act, shown: &Value, now: Timestamp) {
+        let is_machine = size::plan_of(shown).is_some();
+        match act {
+            Act::PowerOn | Act::PowerOff | Act::Shutdown | Act::Reboot => {
+                self.powered_at = Some(now);
+            }
+            // A machine's guest has switched itself off. Others are busy for some time.
+            Act::SetStatus { .. } if is_machine => self.powered_at = Some(now),
+            Act::SetStatus { .. } => self.busied_at = Some(now),
+            Act::Resize { .. } | Act::Scale { .. } => {
+                self.sized_at = Some(now);
+                self.size = ResourceSize::of(resource, shown);
+            }
+            Act::ChangePlan { plan, .. } if self.owed.is_some() => {
+                self.chosen.insert(plan.clone());
+            }
+            Act::TakeRoom { refusals, failures } => self.had_no_room |= refusals + failures > 0,
+            Act::Retag { .. } | Act::RetagCluster { .. } | Act::Rename { .. } => {
+                self.tagged_at = Some(now);
+            }
+            Act::Delete => (self.owed, self.size) = (None, None),
+            Act::ChangePlan { .. } | Act::BreakCopies { .. } | Act::Snapshot { .. } => {}
+        }
+        // A pool that a person has given nodes, or an autoscaler, runs as they want it.
+        if matches!(act, Act::Scale { count, autoscale } if *count > 0 || autoscale.is_some()) {
+            self.clear_owed();
+        }
+        // These leave a resource as it was.
+        let changes_nothing = matches!(
+            act,
+            Act::Rename { .. }
+                | Act::TakeRoom { .. }
+                | Act::BreakCopies { .. }
+                | Act::Snapshot { .. }
+        );
+        let is_busy = matches!(act, Act::SetStatus { .. }) && !is_machine;
+        if !changes_nothing && !is_busy {
+            self.person_at = Some(now);
+            self.switched_on_at = None;
+        }
+        if matches!(act, Act::PowerOn | Act::Reboot) {
+            self.crossing_at = Some(now);
+        }
+        // A running Droplet refuses it.
+        if *act == Act::PowerOn && matches!(resource.id, ResourceId::Droplet(_)) {
+            self.switched_on_at = Some(now);
+        }
     }
 
     /// Reports whether the record was restored, and has what it does not know as its problem.

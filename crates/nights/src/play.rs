@@ -685,8 +685,8 @@ impl<'n> Simulation<'n> {
     /// Switches a machine over SSH on or off, as a person would.
     fn switch_machine(&self, name: &MachineName, resource: &ResourceRef, act: &Act) {
         self.faults.count("a person switches a machine over SSH");
-        self.observer.person_acts(resource, act);
         self.machines.switch(name, *act == Act::PowerOn);
+        self.observer.person_acted(resource, act);
         self.observer.changed();
         self.observer.note(Actor::Person, || format!("{act:?} {resource}"));
     }
@@ -778,7 +778,9 @@ impl<'n> Simulation<'n> {
             self.observer
                 .note(Actor::Person, || format!("labels snapshot {id} off, {off}: {labelled}"));
         }
-        self.observer.snapshots_labelled(resource);
+        if !ours.is_empty() {
+            self.observer.snapshots_labelled(resource);
+        }
         self.observer.changed();
     }
 

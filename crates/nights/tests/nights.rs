@@ -14,10 +14,11 @@ const FIXED: u64 = 6;
 const FRESH: u64 = 2;
 
 /// Nights in which the timers do not fire when they must, and what the observer says of it.
-const NEGLECTED: [(&str, &str); 5] = [
+const NEGLECTED: [(&str, &str); 6] = [
     ("a-database-that-a-person-gave-storage-in-the-night", "should be Running"),
     ("a-database-that-was-stopped-as-soon-as-it-was-seen", "should be Running"),
     ("a-droplet-that-loses-its-tag-while-it-is-stopped", "nothing reports it"),
+    ("a-server-that-a-person-copies-before-its-start", "should be Running"),
     ("a-server-whose-oldest-snapshot-is-deleted-while-it-sleeps", "should be Running"),
     ("an-override-that-is-not-carried-out", "should be Stopped"),
 ];

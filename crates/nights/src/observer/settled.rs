@@ -364,9 +364,16 @@ impl State {
         let is_moved = record.hibernation.is_some() || tracked.owed.is_some() && is_machine(state);
         let since = edge.min(record.transition().map_or(edge, |one| one.claimed_at));
         let was_refused = tracked.refused_at.is_some_and(|at| at + SLACK >= since);
+        let was_busy = tracked.busied_at.is_some_and(|at| at + SETTLE_TIME > since);
         let is_deaf = state["ignores_shutdown"] == true && !rule.policy.force;
         let has_changed = self.applied_at > since;
-        !is_simple || is_moved || was_refused || is_deaf || has_changed || does_not_boot(state)
+        !is_simple
+            || is_moved
+            || was_refused
+            || was_busy
+            || is_deaf
+            || has_changed
+            || does_not_boot(state)
     }
 
     /// Reports whether the latest stop came too late to be worth it, and the start that it came too
