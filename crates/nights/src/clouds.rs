@@ -20,6 +20,7 @@ use crate::{
     faults::{Faults, RequestInfo},
     night::Fault,
     observer::Observer,
+    play::act_at_cloud,
     ssh_host::SshHost,
 };
 
@@ -75,6 +76,8 @@ struct Passage {
     dies_before: bool,
     dies_after: bool,
     lost: bool,
+    /// What a person does meanwhile.
+    crossed: Option<Act>,
 }
 
 impl Wire {
@@ -83,12 +86,17 @@ impl Wire {
         let token = token_of(&request);
         let is_elsewhere = Elsewhere::is_token(&token);
         let account = self.account_of(&token);
-        let info =
-            RequestInfo::Cloud { account: &account, changes, later_page: is_later_page(&request) };
+        let described = format!("{} {}", request.method(), request.uri().path());
+        let named = self.observer.named(&account, &described).filter(|_| changes);
+        let info = RequestInfo::Cloud {
+            account: &account,
+            changes,
+            later_page: is_later_page(&request),
+            kind: named.as_ref().map(ResourceRef::kind),
+        };
         let latency = self.time.chance(|chance| chance.u64(15..250));
         let latency = Duration::from_millis(latency);
         let passage = self.passage(info, latency, request.uri().path().starts_with("/v1"));
-        let described = format!("{} {}", request.method(), request.uri().path());
         if passage.dies_before {
             self.observer.note_fault("dies before a request", &described);
             self.time.die().await;
@@ -98,6 +106,9 @@ impl Wire {
         if changes {
             let by = self.time.current();
             self.observer.before_change(&account, &described, &body, by);
+        }
+        if let Some((resource, act)) = named.zip(passage.crossed.as_ref()) {
+            act_at_cloud(&self.observer, &self.simulator, &resource, act);
         }
         let faulty = passage.cloud.is_some();
         let answer = if is_elsewhere {
@@ -138,6 +149,7 @@ impl Wire {
             dies_before: false,
             dies_after: false,
             lost: false,
+            crossed: None,
         };
         let Some(fault) = fault else { return passage };
         if !matches!(fault, Fault::DiesBefore | Fault::DiesAfter) {
@@ -149,6 +161,7 @@ impl Wire {
             Fault::AnswerLost => passage.lost = true,
             Fault::Slow { seconds } => passage.takes = Duration::from_secs(seconds),
             Fault::Shifted => self.shift(at_hetzner),
+            Fault::Crossed(act) => passage.crossed = Some(act),
             other => passage.cloud = Some(misbehavior(&other, at_hetzner)),
         }
         passage
@@ -287,6 +300,7 @@ fn misbehavior(fault: &Fault, at_hetzner: bool) -> Misbehavior {
         | Fault::DiesAfter
         | Fault::Slow { .. }
         | Fault::Shifted
+        | Fault::Crossed(_)
         | Fault::Conflict
         | Fault::Unprocessed
         | Fault::IndexLags

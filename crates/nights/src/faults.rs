@@ -5,7 +5,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use domain::AccountName;
+use cloud_simulator::Act;
+use domain::{AccountName, ResourceKind};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::night::{Fault, RequestKind};
@@ -54,6 +55,8 @@ pub(crate) enum RequestInfo<'a> {
         changes: bool,
         /// Whether it asks for a page of a list after the first.
         later_page: bool,
+        /// The kind of the resource that its path names.
+        kind: Option<ResourceKind>,
     },
 }
 
@@ -71,6 +74,35 @@ impl RequestInfo<'_> {
                 RequestKind::Store | RequestKind::Write | RequestKind::Connection => false,
             },
         }
+    }
+}
+
+impl Fault {
+    /// Reports whether it can happen to a request.
+    fn may_meet(&self, info: RequestInfo<'_>) -> bool {
+        match (self, info) {
+            (Self::Crossed(act), RequestInfo::Cloud { kind: Some(kind), .. }) => fits(act, kind),
+            (Self::Crossed(_), _) => false,
+            _ => true,
+        }
+    }
+}
+
+/// Reports whether an act fits a kind of resource.
+fn fits(act: &Act, kind: ResourceKind) -> bool {
+    let is_machine = matches!(kind, ResourceKind::Droplet | ResourceKind::Server);
+    match act {
+        Act::PowerOn
+        | Act::PowerOff
+        | Act::Shutdown
+        | Act::Reboot
+        | Act::ChangePlan { .. }
+        | Act::TakeRoom { .. }
+        | Act::BreakCopies { .. }
+        | Act::Snapshot { .. } => is_machine,
+        Act::Resize { .. } => kind == ResourceKind::Database,
+        Act::Scale { .. } | Act::RetagCluster { .. } => kind == ResourceKind::NodePool,
+        Act::Retag { .. } | Act::Rename { .. } | Act::SetStatus { .. } | Act::Delete => true,
     }
 }
 
@@ -98,7 +130,7 @@ impl Faults {
         state.outages.retain(|outage| now < outage.until);
         let mut met = None;
         for (place, one) in state.pending.iter_mut().enumerate() {
-            if one.from <= now && info.fits(one.of) {
+            if one.from <= now && info.fits(one.of) && one.fault.may_meet(info) {
                 if one.after == 0 {
                     met = Some(place);
                     break;
@@ -140,5 +172,28 @@ impl Faults {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_act_crosses_a_change_that_it_fits() {
+        let faults = Faults::default();
+        let now = Timestamp::UNIX_EPOCH;
+        let account: AccountName = "do-main".parse().unwrap();
+        let of = |kind| RequestInfo::Cloud {
+            account: &account,
+            changes: true,
+            later_page: false,
+            kind: Some(kind),
+        };
+        faults.set(now, RequestKind::Change, 0, Fault::Crossed(Act::PowerOn));
+        assert_eq!(faults.fault_for(of(ResourceKind::Database), now), None);
+        let met = faults.fault_for(of(ResourceKind::Droplet), now);
+        assert_eq!(met, Some(Fault::Crossed(Act::PowerOn)));
+        assert_eq!(faults.fault_for(of(ResourceKind::Droplet), now), None);
     }
 }

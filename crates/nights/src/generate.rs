@@ -440,7 +440,31 @@ impl EventGenerator {
             let at = self.near(hot, from, until);
             self.tag_until(at, until);
         }
+        for at in hot {
+            if self.chance.u8(..6) == 0 {
+                self.cross(*at, until);
+            }
+        }
         std::mem::swap(&mut self.chance, &mut self.later);
+    }
+
+    /// Lets a person act on something while a change of it is on its way, soon after an instant.
+    fn cross(&mut self, at: Timestamp, until: Timestamp) {
+        let place = self.chance.usize(..self.fleet.members.len());
+        let member = self.fleet.members[place].clone();
+        let act = match self.chance.u8(..3) {
+            0 => Act::PowerOn,
+            1 => Act::Reboot,
+            _ => member.act(&mut self.chance),
+        };
+        let is_of_size = matches!(act, Act::Resize { .. } | Act::Scale { .. });
+        let is_of_power = matches!(act, Act::PowerOn | Act::PowerOff | Act::Shutdown | Act::Reboot);
+        let at = at + SignedDuration::from_secs(self.chance.i64(-30..120));
+        let after = self.chance.u32(..3);
+        if (is_of_size || is_of_power) && at < until {
+            let fault = Fault::Crossed(act);
+            self.add(at, EventKind::Fault { of: RequestKind::Change, after, fault });
+        }
     }
 
     /// Lets a person tag a resource to run until a time, and give the tag another value later, or

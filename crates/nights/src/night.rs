@@ -300,6 +300,9 @@ pub enum Fault {
     /// Just before the request, a person creates or deletes the first item of the list, so that
     /// everything moves by one.
     Shifted,
+    /// While the request, a change of a resource that the act fits, is on its way, a person acts on that
+    /// resource.
+    Crossed(Act),
     /// Another transaction is in progress.
     Conflict,
     /// A batch is left unprocessed.
@@ -342,6 +345,7 @@ impl Fault {
             Self::NoGreeting => "host says nothing",
             Self::HostKeyChanged => "host key changed",
             Self::Shifted => "page shifted",
+            Self::Crossed(_) => "a person's act crosses a change",
             Self::Conflict => "transaction conflict",
             Self::Unprocessed => "unprocessed items",
             Self::IndexLags => "index lags",

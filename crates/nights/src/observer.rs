@@ -272,6 +272,12 @@ impl Observer {
         self.lock().applying = Some(setup.clone());
     }
 
+    /// Returns the resource that a change names, whatever its number is by now.
+    pub(crate) fn named(&self, account: &AccountName, path: &str) -> Option<ResourceRef> {
+        let named = requests::resource_of(account, path)?;
+        Some(self.lock().original(named))
+    }
+
     /// Records that a person is about to act on a resource.
     pub(crate) fn person_acts(&self, resource: &ResourceRef, act: &Act) {
         let mut state = self.lock();
@@ -338,6 +344,14 @@ impl Observer {
         tracked.acted(resource, act, &shown, now);
         if *act == Act::Delete {
             state.person_deleted(resource);
+        }
+        // A cloud's log has whole seconds: a start within the second of a look seems to be before it.
+        let request = state.records.get(resource).and_then(|record| record.request.as_ref());
+        let is_of_look =
+            request.is_some_and(|request| request.looked_at.as_second() == now.as_second());
+        if *act == Act::PowerOn && is_of_look {
+            state.tracked(resource).switched_on_at = None;
+            state.count("a person starts a machine within the second of a look");
         }
     }
 

@@ -627,15 +627,7 @@ impl<'n> Simulation<'n> {
                     return self.switch_machine(name, &resource, &act);
                 }
                 self.faults.count("a person acts at the cloud");
-                let described = format!("{act:?} {resource}");
-                self.observer.person_acts(&resource, &act);
-                let (present, marks) = self.observer.present(&resource);
-                let done = self.simulator.person(&present, keeping(&act, marks));
-                if done.is_ok() {
-                    self.observer.person_acted(&resource, &act);
-                }
-                self.observer.changed();
-                self.observer.note(Actor::Person, || format!("{described}: {done:?}"));
+                act_at_cloud(&self.observer, &self.simulator, &resource, &act);
             }
             EventKind::Until { resource, value } => self.tag_until(&resource, value.as_deref()),
             EventKind::Create { fleet } => {
@@ -943,6 +935,23 @@ async fn write_override(
     written.map_err(|error| error.to_string())?;
     let made_due = desk.make_target_due(&one.target, now).await;
     made_due.map_err(|error| error.to_string())
+}
+
+/// Lets a person act on a resource at its cloud.
+pub(crate) fn act_at_cloud(
+    observer: &Observer,
+    simulator: &Simulator,
+    resource: &ResourceRef,
+    act: &Act,
+) {
+    observer.person_acts(resource, act);
+    let (present, marks) = observer.present(resource);
+    let done = simulator.person(&present, keeping(act, marks));
+    if done.is_ok() {
+        observer.person_acted(resource, act);
+    }
+    observer.changed();
+    observer.note(Actor::Person, || format!("{act:?} {resource}: {done:?}"));
 }
 
 /// Adds `marks` to a retag: a person who relabels a machine keeps the labels that are not theirs.

@@ -415,7 +415,7 @@ impl Handler for Visit {
         let text = String::from_utf8_lossy(data).into_owned();
         let meaning = self.host.meaning(&text);
         let changes = meaning.is_none_or(|(_, purpose)| purpose != Purpose::Status);
-        let command = RequestInfo::Cloud { account, changes, later_page: false };
+        let command = RequestInfo::Cloud { account, changes, later_page: false, kind: None };
         let fault = faults.fault_for(command, time.now());
         if let Some(fault) = &fault {
             observer.note_fault(fault.name(), &format!("of `{text}`"));
