@@ -188,8 +188,8 @@ fn groups(contents: &StoreContents) -> Vec<Finding> {
             .then(|| Finding::warning(Check::Groups, "has no known member", SPELLING).of(name));
         let lost = group.after.iter().filter_map(move |one| {
             let Followed::Resource(reference) = one else { return None };
-            let found = format!("follows {reference}, and {}", unseen(contents, &reference)?);
-            let remedy = format!("{SPELLING}{}", instead(contents, &reference));
+            let found = format!("follows {reference}, and {}", unseen(contents, reference)?);
+            let remedy = format!("{SPELLING}{}", instead(contents, reference));
             Some(Finding::warning(Check::Groups, found, remedy).of(name))
         });
         empty.into_iter().chain(lost)
