@@ -101,7 +101,7 @@ fn days_of(event: &Event) -> Result<Option<String>, String> {
     let begins = property("DTSTART");
     let first = begins.and_then(date);
     if let Some(begins) = begins.filter(|begins| begins.len() == 8 && first.is_none()) {
-        return Err(format!("{begins} is no day"));
+        return Err(format!("{begins} is not a date"));
     }
     let Some(first) = first.filter(|_| property("STATUS") != Some("CANCELLED")) else {
         return Ok(None);
@@ -219,7 +219,7 @@ mod tests {
         let moved = "DTSTART;VALUE=DATE:20261225\r\nRECURRENCE-ID;VALUE=DATE:20261224";
         assert!(calendar(&event(moved)).unwrap_err().1.contains("RECURRENCE-ID"));
         let no_day = event("DTSTART;VALUE=DATE:20261325");
-        assert_eq!(calendar(&no_day), Err((2, "20261325 is no day".to_owned())));
+        assert_eq!(calendar(&no_day), Err((2, "20261325 is not a date".to_owned())));
         let endless = "BEGIN:VEVENT\r\nDTSTART;VALUE=DATE:20261225\r\n";
         assert_eq!(calendar(endless), Err((2, "this event has no end".to_owned())));
     }
