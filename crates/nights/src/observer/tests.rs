@@ -1,12 +1,7 @@
 //! What the tests of the observer's checks have in common: a Droplet and a database that follow office
 //! hours.
 
-use std::collections::BTreeSet;
-
-use domain::{
-    ResourceKind,
-    resource::{DatabaseSize, MachineFacts, MachineSize, Resource, Size},
-};
+use domain::resource::Size;
 use serde_json::json;
 
 use super::*;
@@ -67,25 +62,11 @@ pub(super) fn observed(now: &str) -> Observer {
 /// Returns the record of a resource that follows office hours and runs.
 pub(super) fn record_of(reference: &str) -> Record {
     let reference: ResourceRef = reference.parse().expect("a reference");
-    let size = if reference.kind() == ResourceKind::Database {
-        let plan = "db-s-4vcpu-8gb".to_owned();
-        let engine = "pg".to_owned();
-        Size::Database(DatabaseSize { engine, plan, nodes: 1, storage_mib: None })
-    } else {
-        Size::Machine(MachineSize::default())
-    };
-    let resource = Resource {
-        id: reference.id.clone(),
-        name: "staging".to_owned(),
-        cluster: None,
-        tags: BTreeSet::from(["offhours:office".to_owned()]),
-        region: "fra1".to_owned(),
-        power: Power::Running,
-        busy: None,
-        size,
-        facts: MachineFacts::default(),
-        unsupported: None,
-    };
+    let mut resource = testing::seen(reference.id.clone());
+    resource.tags.insert("offhours:office".to_owned());
+    if let Size::Database(size) = &mut resource.size {
+        size.plan = "db-s-4vcpu-8gb".to_owned();
+    }
     let mut record = Record::first_seen(reference, &resource);
     record.opted_in = true;
     record.schedule = Some("office".parse().expect("a schedule's name"));
