@@ -20,8 +20,8 @@ use crate::{
     faults::{Faults, RequestInfo},
     night::Fault,
     observer::Observer,
-    play::act_at_cloud,
     ssh_host::SshHost,
+    trace::Actor,
 };
 
 /// The request timeout, as in the real client.
@@ -314,4 +314,30 @@ fn misbehavior(fault: &Fault, at_hetzner: bool) -> Misbehavior {
 /// Wraps the wire as the clients hold it.
 pub(crate) fn shared(wire: Wire) -> Arc<dyn Carrier> {
     Arc::new(wire)
+}
+
+/// Lets a person act on a resource at its cloud.
+pub(crate) fn act_at_cloud(
+    observer: &Observer,
+    simulator: &Simulator,
+    resource: &ResourceRef,
+    act: &Act,
+) {
+    observer.person_acts(resource, act);
+    let (present, marks) = observer.present(resource);
+    let done = simulator.person(&present, keeping(act, marks));
+    if done.is_ok() {
+        observer.person_acted(resource, act);
+    }
+    observer.changed();
+    observer.note(Actor::Person, || format!("{act:?} {resource}: {done:?}"));
+}
+
+/// Adds `marks` to a retag: a person who relabels a machine keeps the labels that are not theirs.
+fn keeping(act: &Act, marks: Vec<String>) -> Act {
+    let Act::Retag { tags } = act else {
+        return act.clone();
+    };
+    let tags = tags.iter().cloned().chain(marks).collect();
+    Act::Retag { tags }
 }

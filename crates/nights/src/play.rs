@@ -25,7 +25,7 @@ use store::Store;
 use crate::{
     addresses::Addresses,
     clockwork::{Executor, TaskEnd, TaskId, TaskOptions, Time},
-    clouds::{self, Wire},
+    clouds::{self, Wire, act_at_cloud},
     elsewhere::{Elsewhere, SECOND_ACCOUNTS},
     faults::Faults,
     machines::Machines,
@@ -935,32 +935,6 @@ async fn write_override(
     written.map_err(|error| error.to_string())?;
     let made_due = desk.make_target_due(&one.target, now).await;
     made_due.map_err(|error| error.to_string())
-}
-
-/// Lets a person act on a resource at its cloud.
-pub(crate) fn act_at_cloud(
-    observer: &Observer,
-    simulator: &Simulator,
-    resource: &ResourceRef,
-    act: &Act,
-) {
-    observer.person_acts(resource, act);
-    let (present, marks) = observer.present(resource);
-    let done = simulator.person(&present, keeping(act, marks));
-    if done.is_ok() {
-        observer.person_acted(resource, act);
-    }
-    observer.changed();
-    observer.note(Actor::Person, || format!("{act:?} {resource}: {done:?}"));
-}
-
-/// Adds `marks` to a retag: a person who relabels a machine keeps the labels that are not theirs.
-fn keeping(act: &Act, marks: Vec<String>) -> Act {
-    let Act::Retag { tags } = act else {
-        return act.clone();
-    };
-    let tags = tags.iter().cloned().chain(marks).collect();
-    Act::Retag { tags }
 }
 
 fn of_seconds(seconds: i64) -> SignedDuration {
