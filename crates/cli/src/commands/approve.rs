@@ -1,18 +1,22 @@
 //! `offhours approve`: releases resources held because too many joined at once.
 
 use domain::{
-    AccountName, ResourceRef,
+    AccountName,
     activity::{self, Action},
+    configuration::Mode,
+    decision::{Decision, judge},
     invocation::Question,
-    record::Record,
+    membership,
+    record::{Direction, Record},
+    resource::Power,
 };
-use jiff::Timestamp;
 use lifecycle::event::{Event, Subject};
 use report::Named;
-use store::Store;
 
+use super::manual::question;
 use crate::{
     Exit,
+    ask::confirm,
     author::{ReasonArgs, author},
     candidates,
     context::Context,
@@ -24,7 +28,8 @@ use crate::{
 ///
 /// More than `max_new` resources that join in one inventory look like a wrong tag: they are
 /// reported by `offhours status` and left untouched until this command names them. A database that
-/// came back with less storage than it had is held as well.
+/// came back with less storage than it had is held as well. Before many are released that their
+/// schedules stop at once, the command asks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -55,7 +60,14 @@ impl Row for Named {
 
 pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     let session = context.connection.open_for_write().await?;
-    let held = held(args, &session.store, session.now).await?;
+    let names = Names::of(&session.store, &args.resources, session.now).await?;
+    let held = held(args, &names)?;
+    let stopped = stopped_at_once(&held, &names);
+    let is_whole = args.resources.is_empty();
+    if let Some(question) = question(&stopped, names.configuration(), is_whole, " at once") {
+        confirm(&question, "nothing was approved", context)?;
+    }
+    let held: Vec<_> = held.into_iter().map(|record| record.reference.clone()).collect();
     let mut approved = Vec::new();
     if !held.is_empty() {
         let author = author(&session, args.given.reason.clone()).await?;
@@ -75,21 +87,69 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-async fn held(args: &Args, store: &Store, now: Timestamp) -> anyhow::Result<Vec<ResourceRef>> {
-    let names = Names::of(store, &args.resources, now).await?;
-    let mut records = names.select(&args.resources)?;
+fn held<'n>(args: &Args, names: &'n Names) -> anyhow::Result<Vec<&'n Record>> {
+    let records = names.select(&args.resources)?;
     if let Some(other) = records.iter().find(|record| !record.held) {
         bail_usage!("{} is not held", other.name);
     }
     if let Some(account) = &args.account {
         check_account(account, names.configuration().accounts.keys())?;
     }
-    if args.resources.is_empty() {
-        let of = args.account.as_ref();
-        let is_meant = |record: &&Record| {
-            record.held && of.is_none_or(|account| record.reference.account == *account)
-        };
-        records = names.records.iter().filter(is_meant).collect();
+    if !args.resources.is_empty() {
+        return Ok(records);
     }
-    Ok(records.into_iter().map(|record| record.reference.clone()).collect())
+    let of = args.account.as_ref();
+    let is_meant = |record: &&Record| {
+        record.held && of.is_none_or(|account| record.reference.account == *account)
+    };
+    Ok(names.records.iter().filter(is_meant).collect())
+}
+
+/// Returns those that a stop is due for once they are approved.
+fn stopped_at_once<'r>(held: &[&'r Record], names: &Names) -> Vec<&'r Record> {
+    let is_stopped = |record: &&&Record| {
+        let joined_at = Some(names.now);
+        let approved = Record { held: false, joined_at, ..(**record).clone() };
+        let subject = membership::Subject::recorded(&approved);
+        let Decision::Act(due) =
+            judge(&approved, subject, names.in_force.rules(), names.now).decision
+        else {
+            return false;
+        };
+        let is_off = record.observed.as_ref().is_some_and(|seen| seen.power == Power::Stopped);
+        due.direction == Direction::Stop && due.mode == Mode::Act && !is_off
+    };
+    held.iter().filter(is_stopped).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scene::{OFFICE, in_force, machine, monday};
+
+    /// The names of those of two held Droplets, one of which is off, that are stopped at once if
+    /// they are approved.
+    fn stopped(configuration: &str, time: &str) -> Vec<String> {
+        let held = |reference: &str, name: &str| Record {
+            held: true,
+            ..machine(reference, name, &["offhours:office"])
+        };
+        let mut off = held("do-main/droplet/2", "off");
+        off.observed.as_mut().unwrap().power = Power::Stopped;
+        let names = Names {
+            in_force: in_force(configuration),
+            records: vec![held("do-main/droplet/1", "web"), off],
+            now: monday(time),
+        };
+        let held: Vec<_> = names.records.iter().collect();
+        stopped_at_once(&held, &names).into_iter().map(|record| record.name.clone()).collect()
+    }
+
+    #[test]
+    fn what_a_schedule_stops_once_it_is_approved_is_known() {
+        assert_eq!(stopped(OFFICE, "20:00:00"), ["web"]);
+        assert!(stopped(OFFICE, "12:00:00").is_empty());
+        let next_edge = format!("{OFFICE}adopt = \"next-edge\"\n");
+        assert!(stopped(&next_edge, "20:00:00").is_empty());
+    }
 }
