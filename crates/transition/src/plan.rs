@@ -54,7 +54,7 @@ pub fn plan(
     let subject = Subject::seen(record, seen.resource);
     let verdict = judge(record, subject, context.rules, context.now);
     let anew = match &verdict.decision {
-        Decision::Act(due) if due.direction == Direction::Start => methods::trying_again(record),
+        Decision::Act(due) if due.direction == Direction::Start => methods::for_start(record),
         Decision::Act(_) | Decision::AskAgain(_) | Decision::Leave(_) => None,
     };
     let record = anew.as_ref().unwrap_or(record);

@@ -10,9 +10,9 @@ mod smaller_plan;
 mod smallest_plan;
 mod zero_nodes;
 
-pub use hibernate::{adopted, answered, take_stock, trying_again};
+pub use hibernate::{adopted, answered, take_stock};
 pub use judge::{Destination, Grounds, StopObstacle, judge};
-pub use owed::unlike_plans;
+pub use owed::{for_start, unlike_plans};
 pub use power::may_be_forced;
 pub use reads::{Basis, Extent, NextStep, Reads, Sighted};
 pub use smaller_plan::runs_small;

@@ -7,8 +7,23 @@ use domain::{
     resource::SavedState,
 };
 
-use super::Displaced;
+use super::{Displaced, hibernate};
 use crate::{event::Event, view::View};
+
+/// Returns the record for a start that is due, if that differs: what its cloud did not give back in
+/// the one before is tried again, and a size that no stop took away is not put back. A person may
+/// have given it another one since.
+#[must_use]
+pub fn for_start(record: &Record) -> Option<Record> {
+    let tried_again = hibernate::trying_again(record);
+    let start = tried_again.as_ref().unwrap_or(record);
+    if start.saved.is_none() || start.may_be_smaller() {
+        return tried_again;
+    }
+    let mut whole = start.clone();
+    whole.clear_saved();
+    Some(whole)
+}
 
 /// Saves the size that was seen, if the request of the record makes the resource smaller.
 pub(super) fn save_before_shrink(record: &mut Record, view: View<'_>) -> Displaced {

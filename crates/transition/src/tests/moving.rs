@@ -96,6 +96,18 @@ impl Case {
 }
 
 #[test]
+fn a_start_puts_back_no_plan_that_no_stop_took_away() {
+    // Its move was refused, and a person has given it a smaller plan since.
+    let case = rescaled().on_plan(SMALL).settled(Power::Running).saved(saved());
+    let case = case.handled("19:00", STOPPED).at("tue 08:00");
+    let write = case.writes(START);
+    assert_eq!(write.record.phase, Phase::Settled { at: Power::Running });
+    assert_eq!(write.record.saved, None);
+    let moved = case.used();
+    assert_eq!(moved.sends(START).step(), SHUTDOWN);
+}
+
+#[test]
 fn a_stop_switches_off_then_moves_and_ends_when_it_is_small() {
     let case = resized();
     let send = case.sends(STOP);

@@ -212,10 +212,17 @@ fn morning(case: Case) -> Case {
 }
 
 #[test]
-fn a_start_saves_nothing_though_no_shrink_can_have_run() {
-    let smaller = pool().nodes(1, 1, 1).saved(pool_of(3));
-    let send = smaller.at("tue 08:00").sends(START);
-    assert_eq!(send.record.saved, Some(pool_of(3)));
+fn a_start_saves_nothing() {
+    // A person has added a node at night.
+    let send = morning(database().sized("db-s-1vcpu-2gb", 3)).sends(START);
+    assert_eq!(send.record.saved, Some(database_of("db-s-2vcpu-4gb", 2)));
+}
+
+#[test]
+fn a_start_puts_nothing_back_that_no_stop_took_away() {
+    let fewer = pool().nodes(1, 1, 1).saved(pool_of(3));
+    let write = fewer.at("tue 08:00").writes(START);
+    assert_eq!(write.record.saved, None);
 }
 
 #[test]

@@ -32,7 +32,8 @@ mod state;
 
 pub use shown::{problem, problem_of, refused_creation, shown, withheld};
 pub(super) use state::is_hibernated;
-pub use state::{adopted, answered, take_stock, trying_again};
+pub(super) use state::trying_again;
+pub use state::{adopted, answered, take_stock};
 
 use outcome::{give_up, is_deleting, outcome, void};
 

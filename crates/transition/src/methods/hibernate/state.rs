@@ -19,8 +19,7 @@ use crate::{
 
 /// Returns the record for another start: what its cloud did not give back in the one before is
 /// tried again.
-#[must_use]
-pub fn trying_again(record: &Record) -> Option<Record> {
+pub(in crate::methods) fn trying_again(record: &Record) -> Option<Record> {
     let kept = record.hibernation.as_ref()?;
     (!kept.refused.is_empty()).then(|| {
         let mut kept = kept.clone();
