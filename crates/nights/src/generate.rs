@@ -142,11 +142,15 @@ impl EventGenerator {
         for _ in 0..self.chance.u32(0..4) {
             let at = self.instant(from, until);
             let mut what = self.override_or_command();
-            if let EventKind::Override { minutes, .. } = &mut what
-                && self.later.bool()
-            {
-                // It stands at the next inspection.
-                *minutes = minutes_between(at, inspected) + 60;
+            if let EventKind::Override { minutes, later, .. } = &mut what {
+                if self.later.u8(..3) == 0 {
+                    *later = self.later.i64(0..=minutes_between(at, until));
+                    hot.push(at + SignedDuration::from_mins(*later));
+                }
+                if self.later.bool() {
+                    // It stands at the next inspection.
+                    *minutes = minutes_between(at, inspected) + 60;
+                }
             }
             self.add(at, what);
             hot.push(at);
@@ -241,6 +245,7 @@ impl EventGenerator {
                 target,
                 desired,
                 minutes: [5, 20, 90, 480][self.chance.usize(..4)],
+                later: 0,
             },
             3 => EventKind::Clear { target },
             _ => EventKind::Command {

@@ -173,9 +173,15 @@ pub enum EventKind {
     Until { resource: ResourceRef, value: Option<String> },
     /// A person creates what a fleet's TOML describes.
     Create { fleet: String },
-    /// A person sets an override.
-    Override { target: OverrideTarget, desired: Desired, minutes: i64 },
-    /// A person ends an override.
+    /// A person sets an override, which begins so many minutes later.
+    Override {
+        target: OverrideTarget,
+        desired: Desired,
+        minutes: i64,
+        #[serde(default, skip_serializing_if = "is_now")]
+        later: i64,
+    },
+    /// A person ends an override, or calls it off before it begins.
     Clear { target: OverrideTarget },
     /// A person pauses something, or changes the pause of it.
     Pause { scope: PauseScope, starts: bool, minutes: i64 },
@@ -351,6 +357,11 @@ impl Fault {
             Self::IndexLags => "index lags",
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_now(later: &i64) -> bool {
+    *later == 0
 }
 
 fn json(value: &impl Serialize) -> String {

@@ -636,15 +636,18 @@ impl<'n> Simulation<'n> {
                 self.observer.changed();
                 self.observer.note(Actor::Person, || format!("creates {fleet:?}: {done:?}"));
             }
-            EventKind::Override { target, desired, minutes } => self.set_override(Override {
-                target,
-                desired,
-                set_at: now,
-                ends_at: now + MINUTE * to_i32(minutes),
-                by: "ada".to_owned(),
-                why: None,
-                before: None,
-            }),
+            EventKind::Override { target, desired, minutes, later } => {
+                let set_at = now + MINUTE * to_i32(later);
+                self.set_override(Override {
+                    target,
+                    desired,
+                    set_at,
+                    ends_at: set_at + MINUTE * to_i32(minutes),
+                    by: "ada".to_owned(),
+                    why: None,
+                    before: None,
+                });
+            }
             EventKind::Clear { target } => self.clear_override(target),
             EventKind::Pause { scope, starts, minutes } => self.pause(Pause {
                 scope,
@@ -850,16 +853,27 @@ impl<'n> Simulation<'n> {
     }
 
     fn set_override(&mut self, one: Override) {
-        self.faults.count("an override is set");
         let (desk, now) = (self.desk.clone(), self.time.now());
+        let begins_later = one.set_at > now;
+        self.faults.count(if begins_later {
+            "an override is set that begins later"
+        } else {
+            "an override is set"
+        });
         let observer = self.observer.clone();
-        let what =
-            format!("sets an override: {} {} until {}", one.target, one.desired, one.ends_at);
+        let Override { target, desired, set_at, ends_at, .. } = &one;
+        let what = format!("sets an override: {target} {desired} from {set_at} until {ends_at}");
         self.at_desk(&what, async move {
             observer.changed();
             let present = desk.head_and_overrides().await;
             let overrides = present.map_err(|error| error.to_string())?.overrides;
-            write_override(&desk, &one, overrides.get(&one.target), now).await
+            let standing = overrides.get(&one.target);
+            let before = standing.filter(|_| begins_later);
+            if before.is_some_and(|before| before.is_active(now)) {
+                return Err("it is overridden until then".to_owned());
+            }
+            let before = before.and_then(|before| before.to_remember(now));
+            write_override(&desk, &Override { before, ..one }, standing, now).await
         });
     }
 
@@ -870,8 +884,8 @@ impl<'n> Simulation<'n> {
         self.at_desk(&format!("ends the override of {target}"), async move {
             observer.changed();
             let present = desk.head_and_overrides().await.map_err(|error| error.to_string())?;
-            let Some(standing) = present.overrides.get(&target).filter(|one| one.is_active(now))
-            else {
+            let standing = present.overrides.get(&target).filter(|one| one.counts());
+            let Some(standing) = standing.filter(|one| now < one.ends_at) else {
                 return Ok(());
             };
             let ended = Override { ends_at: now, ..standing.clone() };

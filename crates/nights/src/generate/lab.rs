@@ -222,6 +222,7 @@ impl BadLuck<'_> {
                 target: OverrideTarget::Resource(resource),
                 desired: if chance.bool() { Desired::Running } else { Desired::Stopped },
                 minutes: [5, 20, 90, 480][chance.usize(..4)],
+                later: 0,
             },
         };
         self.events.push(NightEvent { at, what });

@@ -25,12 +25,19 @@ impl State {
         schedule: &ScheduleName,
         rule: &Rule,
     ) -> Vec<Override> {
-        let of = |target: OverrideTarget| self.overrides.get(&target).cloned();
+        let of = |target: OverrideTarget| {
+            let one = self.overrides.get(&target);
+            // One that begins later remembers what was in its place.
+            let before = one.and_then(|one| one.before.as_deref());
+            one.into_iter().chain(before).cloned()
+        };
         let record = self.records.get(reference);
         let by_tag = record.map(|record| until::recorded(record, rule)).unwrap_or_default();
         let by_command = of(OverrideTarget::Resource(reference.clone()));
         let of_schedule = of(OverrideTarget::Schedule(schedule.clone()));
-        by_command.into_iter().chain(by_tag).chain(of_schedule).collect()
+        let all = by_command.chain(by_tag).chain(of_schedule);
+        // One that was called off before it began never stands.
+        all.filter(|one| one.set_at < one.ends_at).collect()
     }
 
     /// Checks that a request of a schedule or an override leads to the state that was desired when it
@@ -136,18 +143,19 @@ mod tests {
         state.violation.clone().unwrap_or_default()
     }
 
-    fn overridden(state: &mut State) {
+    /// Overrides the Droplet to running between two instants.
+    fn overridden(from: &str, until: &str) -> impl FnOnce(&mut State) {
         let target = OverrideTarget::Resource(DROPLET.parse().unwrap());
         let one = Override {
             target: target.clone(),
             desired: Desired::Running,
-            set_at: at("mon 18:00"),
-            ends_at: at("mon 22:00"),
+            set_at: at(from),
+            ends_at: at(until),
             by: String::new(),
             why: None,
             before: None,
         };
-        state.overrides.insert(target, one);
+        |state| drop(state.overrides.insert(target, one))
     }
 
     #[test]
@@ -157,8 +165,15 @@ mod tests {
     }
 
     #[test]
-    fn an_override_to_running_keeps_a_stop_back() {
-        assert!(sent("mon 19:01", overridden).contains("is to be Running"));
-        assert_eq!(sent("mon 22:01", overridden), "");
+    fn an_override_to_running_keeps_a_stop_back_from_when_it_begins() {
+        let overridden = || overridden("mon 20:00", "mon 22:00");
+        assert_eq!(sent("mon 19:01", overridden()), "");
+        assert!(sent("mon 20:10", overridden()).contains("is to be Running"));
+        assert_eq!(sent("mon 22:01", overridden()), "");
+    }
+
+    #[test]
+    fn an_override_that_was_called_off_keeps_nothing_back() {
+        assert_eq!(sent("mon 20:10", overridden("mon 20:00", "mon 19:00")), "");
     }
 }

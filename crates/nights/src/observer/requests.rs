@@ -187,7 +187,8 @@ impl State {
             now.duration_since(at) < COMMAND || began.is_some_and(|began| began + SLACK >= at)
         });
         let named = self.overrides.get(&OverrideTarget::Resource(resource.clone()));
-        let overridden = named.is_some_and(|one| one.ends_at + COMMAND > now);
+        let overridden =
+            named.is_some_and(|one| one.set_at <= now + SLACK && one.ends_at + COMMAND > now);
         // A start by name restores what is held stopped, even if it has opted out.
         let starts = record.is_some_and(|one| one.under_way_towards(Direction::Start).is_some());
         let restores = commanded && starts && !rules::is_protected(&state, &self.setup);

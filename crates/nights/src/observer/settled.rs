@@ -302,7 +302,8 @@ impl State {
             None => true,
         };
         let own = self.overrides.get(&OverrideTarget::Resource(reference.clone()));
-        let is_overridden = own.is_some_and(|one| one.ends_at + SETTLE_TIME > now);
+        let is_overridden =
+            own.is_some_and(|one| one.set_at <= now && one.ends_at + SETTLE_TIME > now);
         let is_settled = [Some(barred_since), tracked.restored_at, tracked.commanded_at]
             .into_iter()
             .flatten()

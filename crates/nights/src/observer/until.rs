@@ -179,7 +179,8 @@ impl State {
         let rule = rule.and_then(|name| self.setup.schedules.get(&name));
         let stops = record.under_way_towards(Direction::Stop).is_some();
         let own = self.overrides.get(&OverrideTarget::Resource(resource.clone()));
-        let overridden = own.is_some_and(|one| one.ends_at + SLACK > now);
+        let overridden =
+            own.is_some_and(|one| one.set_at <= now + SLACK && one.ends_at + SLACK > now);
         let settled = OBSERVE_AND_SEND + SLACK;
         let (Some(rule), Some(tracked), true) = (rule, self.resources.get(resource), stops) else {
             return;
