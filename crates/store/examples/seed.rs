@@ -65,7 +65,7 @@ fn server_account(number: u64) -> String {
     format!("hz-{number}")
 }
 
-/// One schedule, under which everything runs except in the first minute of a year.
+/// One schedule, under which everything runs except in the first minute of a day.
 fn configuration() -> Result<Configuration, serde_json::Error> {
     let account = |name: String| {
         let provider = if name == ACCOUNT { "digitalocean" } else { "hetzner" };
@@ -78,7 +78,7 @@ fn configuration() -> Result<Configuration, serde_json::Error> {
         "settings": {},
         "accounts": accounts,
         "schedules": { "office": {
-            "schedule": { "timezone": "UTC", "start": "1 0 1 1 *", "stop": "0 0 1 1 *" },
+            "schedule": { "timezone": "UTC", "start": "1 0 * * *", "stop": "0 0 * * *" },
             "adopt": "at-once",
         } },
     }))
