@@ -15,14 +15,13 @@ use crate::{event::Event, view::View};
 /// have given it another one since.
 #[must_use]
 pub fn for_start(record: &Record) -> Option<Record> {
-    let tried_again = hibernate::trying_again(record);
-    let start = tried_again.as_ref().unwrap_or(record);
-    if start.saved.is_none() || start.may_be_smaller() {
-        return tried_again;
+    let owes_nothing = record.saved.is_some() && !record.may_be_smaller();
+    let anew = || owes_nothing.then(|| record.clone());
+    let mut start = hibernate::trying_again(record).or_else(anew)?;
+    if owes_nothing {
+        start.clear_saved();
     }
-    let mut whole = start.clone();
-    whole.clear_saved();
-    Some(whole)
+    Some(start)
 }
 
 /// Saves the size that was seen, if the request of the record makes the resource smaller.
