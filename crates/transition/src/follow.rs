@@ -592,8 +592,8 @@ impl Follower<'_> {
         starts.then(|| methods::rules(self.transition.method).still_owes(self.view)).flatten()
     }
 
-    /// Ends the transition where the resource stands. What is saved stays, and the request too
-    /// unless the transition is released.
+    /// Ends the transition where the resource stands. What may have been taken away stays saved, and
+    /// the request stays too unless the transition is released.
     fn end(&self, ending: Ending, event: Event) -> Follow {
         let ended = self.ended(ending);
         let mut record = self.with_observation();
@@ -611,6 +611,7 @@ impl Follower<'_> {
                 handled.desired = Some(Desired::Stopped);
             }
         }
+        record.clear_untaken();
         self.write(record, Some(ended), vec![event])
     }
 

@@ -320,6 +320,7 @@ impl Planner<'_> {
         let mut record = self.view.record.clone();
         record.last = ended.last(&record);
         record.phase = Phase::Settled { at: self.view.seen.resource.power };
+        record.clear_untaken();
         let overtaken =
             Event::Overtaken { direction: self.direction, cause: Some(transition.cause.clone()) };
         self.write(record, Some(ended), vec![overtaken])
@@ -334,6 +335,7 @@ impl Planner<'_> {
         record.last = ended.last(&record);
         record.phase = Phase::Settled { at: self.view.seen.resource.power };
         record.drop_request();
+        record.clear_untaken();
         let left = Event::AlreadyThere { direction: self.direction, reason };
         self.write(record, Some(ended), vec![left])
     }

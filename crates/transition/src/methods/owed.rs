@@ -15,13 +15,9 @@ use crate::{event::Event, view::View};
 /// have given it another one since.
 #[must_use]
 pub fn for_start(record: &Record) -> Option<Record> {
-    let owes_nothing = record.saved.is_some() && !record.may_be_smaller();
-    let anew = || owes_nothing.then(|| record.clone());
-    let mut start = hibernate::trying_again(record).or_else(anew)?;
-    if owes_nothing {
-        start.clear_saved();
-    }
-    Some(start)
+    let mut start = hibernate::trying_again(record).unwrap_or_else(|| record.clone());
+    start.clear_untaken();
+    (start != *record).then_some(start)
 }
 
 /// Saves the size that was seen, if the request of the record makes the resource smaller.

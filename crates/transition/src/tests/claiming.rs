@@ -424,11 +424,12 @@ fn what_would_hardly_be_stopped_before_its_next_start_is_left_running() {
     drifted.leaves(STOP);
     // So is what was asked for all night and never accepted.
     let refused = database().asked(STOP, "19:00", failed("tue 06:50"));
-    let refused = refused.handled("19:00", STOPPED);
+    let refused = refused.saved(database_of("db-s-2vcpu-4gb", 2)).handled("19:00", STOPPED);
     assert!(matches!(refused.clone().at("tue 06:59").plan(STOP), Plan::Send(_)));
     let ended = refused.clone().at("tue 07:45").writes(STOP);
     assert!(is_settled(&ended.record, Power::Running));
     assert_eq!(ended.history.unwrap().ending, Ending::TooLate);
+    assert_eq!(ended.record.saved, None, "nothing is owed");
     let shrunk = refused.record(|record| record.may_have_shrunk = true);
     assert!(matches!(shrunk.at("tue 07:45").plan(STOP), Plan::Send(_)));
     // A schedule that leaves no more time than that is followed all the same.

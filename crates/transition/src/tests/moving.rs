@@ -221,6 +221,19 @@ fn a_person_who_starts_a_droplet_that_was_just_moved_was_faster() {
 }
 
 #[test]
+fn a_machine_whose_move_was_refused_is_owed_nothing_once_a_person_was_faster() {
+    let off = resized().switched_off();
+    let mut refused = resized().off();
+    refused.record = off.sends(STOP).record;
+    let refused = refused.record(|record| record.permit = None);
+    let refused = refused.request(|request| request.ask = failed("19:01"));
+    let started = refused.seen(Power::Running).logged(ActionEffect::Start, "19:00:50");
+    let write = started.at("19:00:58").records();
+    assert_eq!(ending(&write), Some(&Ending::Superseded));
+    assert_eq!(write.record.saved, None);
+}
+
+#[test]
 fn a_resize_whose_answer_was_lost_is_found_in_the_log_and_never_repeated() {
     let case = resized().off().in_flight(STOP, "19:00").at("19:00:30");
     let case = case.record(|record| {
