@@ -1,45 +1,71 @@
 //! The command on large inputs: `cargo bench -p offhours`.
 //!
-//! `preview` and `validate` of a file with 1,000 schedules are timed as whole processes. `status`
-//! is run on stores of 1,000 and of 10,000 records, for its time and its peak memory.
+//! `preview` and `validate` of a file with 1,000 schedules are timed as whole processes. What looks
+//! at a store is run on 1,000 and on 10,000 resources, each with a week of history, for its time and its
+//! peak memory.
 
 use std::{
     collections::BTreeSet,
     fmt::Write as _,
     fs,
-    io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    thread,
+    time::Duration,
 };
 
+use aws_sdk_dynamodb::{
+    Client,
+    types::{PutRequest, WriteRequest},
+};
 use divan::Bencher;
 use domain::{
     ResourceRef,
-    record::Record,
+    history::HistoryEntry,
+    record::{Direction, Record},
     resource::{Power, Resource},
 };
+use jiff::{SignedDuration, Timestamp};
 use local::engine::Engine;
 use offhours::configuration_file;
-use testing::history::machine;
+use store::item::Stored as _;
+use testing::history::{entry, machine};
 
 /// How many schedules the file has.
 const SCHEDULES: usize = 1_000;
 
-/// How many lines of output lie between two samples of a process' memory.
-const SAMPLE_EVERY: usize = 50;
+/// What looks at a store.
+const LOOKS: [&[&str]; 6] = [
+    &["status"],
+    &["status", "-o", "json"],
+    &["why", "server-7"],
+    &["history", "server-7"],
+    &["saved"],
+    &["report"],
+];
+
+/// How many days of history each resource has, with a stop and a start on each of them.
+const DAYS: i64 = 7;
+
+/// `DynamoDB`'s limit on the items of one `BatchWriteItem`.
+const BATCH_ITEMS: usize = 25;
+
+/// How long it takes until a process' memory is looked at again.
+const SAMPLE_EVERY: Duration = Duration::from_millis(1);
 
 fn main() {
     divan::main();
     let (directory, clock) = (directory(), environment::Clock::machine());
-    for records in [1_000, 10_000] {
-        let path = directory.join(format!("{records}.db"));
-        fill(&path, records);
-        for form in ["table", "json"] {
+    for resources in [1_000, 10_000] {
+        let path = directory.join(format!("{resources}.db"));
+        let now = clock.now();
+        fill(&path, resources, now);
+        for look in LOOKS {
             let begun = clock.now();
-            let (lines, kib) = status(&path, form);
+            let kib = peak_of(look, &path);
             say(&format!(
-                "status -o {form} of {records} records: {lines} lines in {:.2} s, peak memory \
-                 {:.1} MiB",
+                "{} of {resources} resources: {:.2} s, peak memory {:.1} MiB",
+                look.join(" "),
                 clock.now().duration_since(begun).as_secs_f64(),
                 f64::from(kib) / 1024.0
             ));
@@ -106,22 +132,34 @@ fn offhours(arguments: &[&str], file: &Path) {
     assert!(status.is_ok_and(|status| status.success()), "{arguments:?}");
 }
 
-/// A store with so many records.
-fn fill(path: &Path, records: usize) {
+/// A store with so many servers and their history.
+fn fill(path: &Path, resources: usize, now: Timestamp) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let store = Engine::on_file(path).expect("an engine").store(local::tables());
+        let engine = Engine::on_file(path).expect("an engine");
+        let tables = local::tables();
+        let store = engine.store(tables.clone());
         store.create_tables().await.expect("tables");
-        let text = "accounts.hz = { provider = \"hetzner\", token = \"env:T\" }";
-        let parsed = configuration_file::parse(text, "bench").expect("in order");
-        let now = environment::Clock::machine().now();
-        let applied = store.apply(&parsed.configuration, "a benchmark", now);
-        applied.await.expect("applied");
-        for number in 0..records {
-            store.save(record(number)).await.expect("saved");
+        let parsed = configuration_file::parse(CONFIGURATION, "bench").expect("in order");
+        store.apply(&parsed.configuration, "a benchmark", now).await.expect("applied");
+        let client = engine.client();
+        for number in 0..resources {
+            let record = record(number);
+            let history: Vec<_> = (0..DAYS).flat_map(|days| of_a_day(&record, now, days)).collect();
+            store.save(record).await.expect("saved");
+            write(&client, &tables.history, &history).await;
         }
     });
 }
+
+const CONFIGURATION: &str = r#"
+timezone = "UTC"
+accounts.hz = { provider = "hetzner", token = "env:T" }
+[schedules.office-hours]
+periods = [{ begin = "08:00", end = "19:00" }]
+[prices.machine-hour]
+cx22 = 0.006
+"#;
 
 fn record(number: usize) -> Record {
     let reference: ResourceRef = format!("hz/server/{number}").parse().expect("a reference");
@@ -133,26 +171,54 @@ fn record(number: usize) -> Record {
     Record::first_seen(reference, &resource)
 }
 
-/// Runs `status`: the lines that it prints, and the most memory that it had, in KiB.
-fn status(path: &Path, form: &str) -> (usize, u32) {
+/// The stop and the start of a record so many days ago.
+fn of_a_day(record: &Record, now: Timestamp, days: i64) -> [HistoryEntry; 2] {
+    let day = now - SignedDuration::from_hours(24 * days);
+    [(Direction::Stop, 14), (Direction::Start, 1)].map(|(direction, hours)| {
+        let at = day - SignedDuration::from_hours(hours);
+        HistoryEntry {
+            reference: record.reference.clone(),
+            name: record.name.clone(),
+            schedule: Some("office-hours".parse().expect("a name")),
+            claimed_at: at,
+            asked_at: Some(at),
+            accepted_at: Some(at),
+            finished_at: at + SignedDuration::from_mins(1),
+            ..entry(direction, "15 19:00", "15 19:01")
+        }
+    })
+}
+
+async fn write(client: &Client, table: &str, history: &[HistoryEntry]) {
+    for batch in history.chunks(BATCH_ITEMS) {
+        let puts = batch.iter().map(|entry| {
+            let put = PutRequest::builder().set_item(Some(entry.to_item().expect("an item")));
+            WriteRequest::builder().put_request(put.build().expect("a request")).build()
+        });
+        let request = client.batch_write_item().request_items(table, puts.collect());
+        request.send().await.expect("written");
+    }
+}
+
+/// Runs a command on a store: the most memory that it had, in KiB.
+fn peak_of(arguments: &[&str], store: &Path) -> u32 {
     let mut child = Command::new(env!("CARGO_BIN_EXE_offhours"))
-        .args(["status", "-o", form, "--data"])
-        .arg(path)
-        .stdout(Stdio::piped())
+        .args(arguments)
+        .arg("--data")
+        .arg(store)
+        .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .expect("the command starts");
-    let stdout = child.stdout.take().expect("it is piped");
-    let (mut lines, mut peak) = (0, 0);
-    for line in BufReader::new(stdout).lines() {
-        line.expect("its output can be read");
-        if lines % SAMPLE_EVERY == 0 {
-            peak = peak.max(peak_memory(child.id()).unwrap_or(0));
+    let mut peak = 0;
+    loop {
+        peak = peak.max(peak_memory(child.id()).unwrap_or(0));
+        if let Some(status) = child.try_wait().expect("it can be waited for") {
+            assert!(status.success(), "{arguments:?}");
+            return peak;
         }
-        lines += 1;
+        thread::sleep(SAMPLE_EVERY);
     }
-    child.wait().expect("it ends");
-    (lines, peak)
 }
 
 /// The high-water mark of a process' memory, in KiB; none where the system does not say.
