@@ -506,13 +506,6 @@ impl Record {
         self.small_runs = false;
     }
 
-    /// Forgets the saved state if no request can have taken it away: it is not owed.
-    pub fn clear_untaken(&mut self) {
-        if !self.may_be_smaller() {
-            self.clear_saved();
-        }
-    }
-
     /// Drops the latest request and what depends on it, but remembers that it may have shrunk the
     /// resource.
     pub fn drop_request(&mut self) {

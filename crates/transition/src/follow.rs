@@ -602,6 +602,7 @@ impl Follower<'_> {
             at: methods::standing(self.view.seen.resource, &record)
                 .unwrap_or(self.view.seen.resource.power),
         };
+        methods::clear_untaken(&mut record, self.view.seen.resource);
         if ending == Ending::Released {
             record.drop_request();
             // It is still stopped: a start that was given up is not done.
@@ -611,7 +612,6 @@ impl Follower<'_> {
                 handled.desired = Some(Desired::Stopped);
             }
         }
-        record.clear_untaken();
         self.write(record, Some(ended), vec![event])
     }
 

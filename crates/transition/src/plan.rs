@@ -54,7 +54,9 @@ pub fn plan(
     let subject = Subject::seen(record, seen.resource);
     let verdict = judge(record, subject, context.rules, context.now);
     let anew = match &verdict.decision {
-        Decision::Act(due) if due.direction == Direction::Start => methods::for_start(record),
+        Decision::Act(due) if due.direction == Direction::Start => {
+            methods::for_start(record, seen.resource)
+        }
         Decision::Act(_) | Decision::AskAgain(_) | Decision::Leave(_) => None,
     };
     let record = anew.as_ref().unwrap_or(record);
@@ -320,7 +322,7 @@ impl Planner<'_> {
         let mut record = self.view.record.clone();
         record.last = ended.last(&record);
         record.phase = Phase::Settled { at: self.view.seen.resource.power };
-        record.clear_untaken();
+        methods::clear_untaken(&mut record, self.view.seen.resource);
         let overtaken =
             Event::Overtaken { direction: self.direction, cause: Some(transition.cause.clone()) };
         self.write(record, Some(ended), vec![overtaken])
@@ -334,8 +336,8 @@ impl Planner<'_> {
         let mut record = self.view.record.clone();
         record.last = ended.last(&record);
         record.phase = Phase::Settled { at: self.view.seen.resource.power };
+        methods::clear_untaken(&mut record, self.view.seen.resource);
         record.drop_request();
-        record.clear_untaken();
         let left = Event::AlreadyThere { direction: self.direction, reason };
         self.write(record, Some(ended), vec![left])
     }

@@ -4,20 +4,30 @@
 use domain::{
     history::HistoryEntry,
     record::{Cause, Ending, Record, Request},
-    resource::SavedState,
+    resource::{Resource, SavedState},
 };
 
-use super::{Displaced, hibernate};
+use super::{Displaced, hibernate, is_done};
 use crate::{event::Event, view::View};
 
 /// Returns the record for a start that is due, if that differs: what its cloud did not give back in
 /// the one before is tried again, and a size that no stop took away is not put back. A person may
 /// have given it another one since.
 #[must_use]
-pub fn for_start(record: &Record) -> Option<Record> {
+pub fn for_start(record: &Record, seen: &Resource) -> Option<Record> {
     let mut start = hibernate::trying_again(record).unwrap_or_else(|| record.clone());
-    start.clear_untaken();
+    clear_untaken(&mut start, seen);
     (start != *record).then_some(start)
+}
+
+/// Forgets the saved state if no request can have taken it away: it is not owed. What shows the
+/// effect of a request that failed may have been made so all the same, if the record was restored.
+pub fn clear_untaken(record: &mut Record, seen: &Resource) {
+    let request = record.request.as_ref().filter(|request| request.is_shrink());
+    record.may_have_shrunk |= request.is_some_and(|request| is_done(record, seen, request));
+    if !record.may_be_smaller() {
+        record.clear_saved();
+    }
 }
 
 /// Saves the size that was seen, if the request of the record makes the resource smaller.

@@ -228,9 +228,15 @@ fn a_machine_whose_move_was_refused_is_owed_nothing_once_a_person_was_faster() {
     let refused = refused.record(|record| record.permit = None);
     let refused = refused.request(|request| request.ask = failed("19:01"));
     let started = refused.seen(Power::Running).logged(ActionEffect::Start, "19:00:50");
-    let write = started.at("19:00:58").records();
+    let started = started.at("19:00:58");
+    let write = started.records();
     assert_eq!(ending(&write), Some(&Ending::Superseded));
     assert_eq!(write.record.saved, None);
+    // The record was restored, and is older than the move.
+    let write = started.on_plan(SMALL).records();
+    assert_eq!(ending(&write), Some(&Ending::Superseded));
+    assert_eq!(write.record.saved, Some(saved()));
+    assert!(write.record.may_have_shrunk);
 }
 
 #[test]
