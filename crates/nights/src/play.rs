@@ -870,7 +870,7 @@ impl<'n> Simulation<'n> {
             let standing = overrides.get(&one.target);
             let before = standing.filter(|_| begins_later);
             if before.is_some_and(|before| before.is_active(now)) {
-                return Err("it is overridden until then".to_owned());
+                return Err("it is overridden now".to_owned());
             }
             let before = before.and_then(|before| before.to_remember(now));
             write_override(&desk, &Override { before, ..one }, standing, now).await

@@ -173,7 +173,15 @@ mod tests {
     }
 
     #[test]
-    fn an_override_that_was_called_off_keeps_nothing_back() {
-        assert_eq!(sent("mon 20:10", overridden("mon 20:00", "mon 19:00")), "");
+    fn an_override_that_was_called_off_is_none() {
+        let observer = observed("mon 20:10");
+        let mut state = observer.lock();
+        let setup = state.setup.clone();
+        let (schedule, rule) = setup.schedules.first_key_value().unwrap();
+        let droplet = DROPLET.parse().unwrap();
+        overridden("mon 20:00", "mon 21:00")(&mut state);
+        assert_eq!(state.overrides_of(&droplet, schedule, rule).len(), 1);
+        overridden("mon 20:00", "mon 19:00")(&mut state);
+        assert_eq!(state.overrides_of(&droplet, schedule, rule).len(), 0);
     }
 }
