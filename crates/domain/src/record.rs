@@ -498,6 +498,13 @@ impl Record {
         saved.filter(|_| self.kind() == ResourceKind::Database)
     }
 
+    /// Releases what was held: it follows its schedule from now on.
+    pub fn approve(&mut self, now: Timestamp) {
+        self.held = false;
+        self.lost_storage = None;
+        self.joined_at = Some(now);
+    }
+
     /// Forgets the saved state: it was restored, or cannot have been lost.
     pub fn clear_saved(&mut self) {
         self.saved = None;

@@ -108,8 +108,8 @@ fn held<'n>(args: &Args, names: &'n Names) -> anyhow::Result<Vec<&'n Record>> {
 /// Returns those that a stop is due for once they are approved.
 fn stopped_at_once<'r>(held: &[&'r Record], names: &Names) -> Vec<&'r Record> {
     let is_stopped = |record: &&&Record| {
-        let joined_at = Some(names.now);
-        let approved = Record { held: false, joined_at, ..(**record).clone() };
+        let mut approved = (**record).clone();
+        approved.approve(names.now);
         let subject = membership::Subject::recorded(&approved);
         let Decision::Act(due) =
             judge(&approved, subject, names.in_force.rules(), names.now).decision

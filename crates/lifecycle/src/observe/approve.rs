@@ -22,9 +22,7 @@ pub async fn approve(context: Context<'_>, resources: &[ResourceRef]) -> Result<
         let mut base = Some(record);
         // Others may write at the same time; approval does not depend on what they wrote.
         while let Some(mut record) = base.take().filter(|record| record.held) {
-            record.held = false;
-            record.lost_storage = None;
-            record.joined_at = Some(now);
+            record.approve(now);
             record.due_at = due_at(&record, in_force.rules(), now);
             match store.save(record).await {
                 Ok(record) => report.add(context, [Occurrence::of(&record, now, Event::Approved)]),
