@@ -237,7 +237,9 @@ run: rust ## Build, then show a simulated day of the example fleet in about a mi
 .PHONY: test
 test: programs browser $(VENV)/installed $(CHECKOV_VENV)/installed ## Set up everything, and test the programs and the template
 	@[ -x /usr/sbin/sshd ] || echo "No SSH server: the tests that need one are skipped (Debian: apt-get install openssh-server)"
-	@export PATH="$$PWD/$(VENV)/bin:$$PATH" OFFHOURS_PYTHON="$$PWD/$(VENV)/bin/python"; \
+# Many tests wait for processes and real minutes: twice as many run as there are processors.
+	@export PATH="$$PWD/$(VENV)/bin:$$PATH" OFFHOURS_PYTHON="$$PWD/$(VENV)/bin/python" \
+	   RUST_TEST_THREADS=$$((2 * $$(getconf _NPROCESSORS_ONLN))); \
 	 log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
 	 PYTHONPATH=infra pytest --quiet -rs tests/infra tests/page tests/rehearsal tests/soak tests/bench tests/mutants > "$$log" 2>&1 & python=$$!; \
 	 result=0; $(CARGO) test --workspace --locked --no-fail-fast --tests || result=$$?; \
