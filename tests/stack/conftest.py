@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,7 +24,7 @@ from rehearsal.emulator import Emulator, ministack
 from rehearsal.examples import store_tokens
 from rehearsal.processes import end_on_termination
 from rehearsal.simulator import Simulator, simulated
-from rehearsal.stack import Stack, deploy, for_sam, parameters, run
+from rehearsal.stack import CHECKOUT, Stack, deploy, for_sam, parameters, run
 from walks import Walks
 
 
@@ -98,6 +100,22 @@ def walks(
         yield Walks(emulator, packaged, programs, directory).begin(pool)
 
 
+@pytest.fixture(scope="session")
+def verifying(emulator: Emulator, sam: Path) -> Iterator[subprocess.Popen[str]]:
+    """The script that tries the stack on AWS, as far as an emulator goes."""
+    python = sam.parent / Path(sys.executable).name
+    command = [str(python), str(CHECKOUT / "infra" / "verify.py")]
+    command += ["--yes", "--wait", "0.05", "--stack", "offhours-try", "--region", "eu-central-1"]
+    with subprocess.Popen(
+        command,
+        env=for_sam(emulator),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as script:
+        yield script
+
+
 @dataclass(frozen=True)
 class Deployed:
     """The stack that the SAM CLI deployed with its timers on, and what watches it."""
@@ -144,8 +162,9 @@ def deployed(
 @pytest.fixture(scope="session")
 def cycled(deployed: Deployed, request: pytest.FixtureRequest) -> Deployed:
     """The deployed stack after EventBridge's minutes have stopped and started everything."""
+    # These run while this waits.
+    request.getfixturevalue("verifying")
     if not LOCALSTACK:
-        # The walks under other roles run while this waits.
         request.getfixturevalue("walks")
     until = time.time() + 15 * 60
     while True:

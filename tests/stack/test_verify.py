@@ -1,24 +1,16 @@
 """The script that tries the stack on AWS, as far as an emulator goes."""
 
-import subprocess
-import sys
-from pathlib import Path
+from subprocess import Popen
 
 from rehearsal.emulator import Emulator
-from rehearsal.stack import CHECKOUT, for_sam
 
 
 def test_the_script_for_aws_runs_to_its_end_and_removes_what_it_made(
-    emulator: Emulator, sam: Path
+    emulator: Emulator, verifying: Popen[str]
 ) -> None:
-    python = sam.parent / Path(sys.executable).name
-    command = [str(python), str(CHECKOUT / "infra" / "verify.py")]
-    command += ["--yes", "--wait", "0.05", "--stack", "offhours-try", "--region", "eu-central-1"]
-    done = subprocess.run(
-        command, env=for_sam(emulator), capture_output=True, text=True, check=False
-    )
-    report = done.stdout.rpartition("Report: an emulator")[2]
-    assert done.returncode == 0, done.stdout + done.stderr
+    stdout, stderr = verifying.communicate()
+    report = stdout.rpartition("Report: an emulator")[2]
+    assert verifying.returncode == 0, stdout + stderr
     lines = [line for line in report.splitlines()[2:] if line]
     assert len(lines) == 13, report
     ended = {line[:8].strip() for line in lines}

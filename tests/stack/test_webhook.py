@@ -86,16 +86,16 @@ def test_alerts_and_digests_are_posted_as_slack_reads_them(
             Targets=targets,
         )
 
-    # Provoke a refusal, whatever the minute: the provider refuses the next change.
-    cycled.simulator.refuse_next_change("do-main/droplet/3164444")
-    status = cycled.simulator.resources()["do-main/droplet/3164444"]["status"]
-    direction = "stop" if status == "active" else "start"
-    stack.invoke(direction, {"resources": ["do-main/droplet/3164444"]})
+    # Provoke a refusal: the provider refuses the next change. While one is under way, or dispatch
+    # was first, nothing is sent.
+    droplet = "do-main/droplet/3164444"
+    cycled.simulator.refuse_next_change(droplet)
 
     def posted() -> bool:
+        status = cycled.simulator.resources()[droplet]["status"]
+        stack.invoke("stop" if status == "active" else "start", {"resources": [droplet]})
         return any("web-1" in body["text"] for _, body in webhook.posts)
 
-    # If it is on its way just now, the next change is that of the next edge.
     expect(posted, "the post of a refusal", patience=240)
     headers, body = webhook.posts[0]
     assert body.keys() == {"text"}
