@@ -1,29 +1,15 @@
 //! `offhours calendar` and the calendars that `serve` has, read by a parser that is not ours.
 
-use std::process::Stdio;
-
 use serde_json::{Value, json};
-use tokio::{io::AsyncWriteExt as _, process::Command};
 
 use crate::{
-    programs::{Terminal, python},
-    support::{NIGHTS, office_hours, root, run},
+    programs::{Terminal, read_by},
+    support::{NIGHTS, office_hours, run},
 };
 
 /// Reads a calendar with Python's `icalendar`.
 pub(crate) async fn read(calendar: &str) -> Value {
-    let mut reader = Command::new(python())
-        .arg(root().join("tests/python/read_calendar.py"))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    reader.stdin.take().unwrap().write_all(calendar.as_bytes()).await.unwrap();
-    let read = reader.wait_with_output().await.unwrap();
-    let errors = String::from_utf8_lossy(&read.stderr);
-    assert!(read.status.success(), "{errors}\n{calendar}");
-    serde_json::from_slice(&read.stdout).unwrap()
+    read_by("read_calendar.py", calendar).await
 }
 
 async fn printed(terminal: &Terminal, arguments: &[&str]) -> Value {

@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::PathBuf,
-    process::{Output, Stdio},
+    process::Output,
     sync::{Arc, Mutex},
 };
 
@@ -15,10 +15,10 @@ use axum::{
 use local::engine::Engine;
 use serde_json::json;
 use tempfile::TempDir;
-use tokio::{io::AsyncWriteExt as _, process::Command};
+use tokio::process::Command;
 
 use crate::{
-    programs::python,
+    programs::{in_terminal, python},
     runtime::{Function, TOKEN, parameters},
     support::{any_port, monday, parse, program, root, run, serve, tables},
 };
@@ -196,22 +196,8 @@ impl Folder {
 
     /// Runs a command in a terminal, and answers its question.
     async fn answer(&self, answer: &str, arguments: &[&str]) -> (Option<i32>, String) {
-        let script = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)";
         let mut command = self.command(python());
-        let mut child = command
-            .args(["-c", script])
-            .arg(program("offhours"))
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut input = child.stdin.take().unwrap();
-        input.write_all(answer.as_bytes()).await.unwrap();
-        let ended = child.wait_with_output().await.unwrap();
-        drop(input);
-        printed(ended)
+        printed(in_terminal(&mut command, arguments, answer).await)
     }
 
     /// Fails if a token was sent to the foreign address, or a connection made to the host.

@@ -15,7 +15,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
-    io::{AsyncBufReadExt as _, BufReader},
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     process::{Child, Command},
 };
 
@@ -415,6 +415,42 @@ impl Terminal {
         assert!(!ended.stderr.contains("secret-"), "{}", ended.stderr);
         ended
     }
+}
+
+/// Runs `offhours` in a terminal, with the settings of a command of Python, and types the answers to
+/// its questions.
+pub(crate) async fn in_terminal(python: &mut Command, arguments: &[&str], answers: &str) -> Output {
+    let script = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)";
+    let mut child = python
+        .args(["-c", script])
+        .arg(program("offhours"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(answers.as_bytes()).await.unwrap();
+    let ended = child.wait_with_output().await.unwrap();
+    drop(input);
+    ended
+}
+
+/// What a script of tests/python makes of an input, as JSON.
+pub(crate) async fn read_by(script: &str, input: &str) -> Value {
+    let mut reader = Command::new(python())
+        .arg(support::root().join("tests/python").join(script))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    reader.stdin.take().unwrap().write_all(input.as_bytes()).await.unwrap();
+    let read = reader.wait_with_output().await.unwrap();
+    let errors = String::from_utf8_lossy(&read.stderr);
+    assert!(read.status.success(), "{errors}\n{input}");
+    serde_json::from_slice(&read.stdout).unwrap()
 }
 
 /// The Python interpreter with the packages of tests/python/requirements.txt.
