@@ -1,9 +1,11 @@
-"""The image, the compose file and the manifests agree with each other."""
+"""The image, the compose file and the manifests are valid, and agree with each other."""
 
 import re
 from pathlib import Path
 
+import kubernetes_validate
 import yaml
+from compose_spec import PyCompose
 from template import ROOT
 
 PACKAGING = ROOT / "packaging"
@@ -14,6 +16,16 @@ MANIFESTS = list(yaml.safe_load_all((PACKAGING / "kubernetes.yaml").read_text())
 def manifest(kind: str) -> dict:
     (found,) = (one for one in MANIFESTS if one["kind"] == kind)
     return found
+
+
+def test_the_manifests_have_no_field_that_kubernetes_does_not_know():
+    for one in MANIFESTS:
+        kubernetes_validate.validate(one, kubernetes_validate.latest_version(), strict=True)
+
+
+def test_the_compose_file_follows_its_specification():
+    compose = PyCompose.from_yaml((PACKAGING / "compose.yaml").read_text())
+    assert compose.service_names() == ["offhours"]
 
 
 def test_the_user_of_the_image_is_the_one_for_whom_volumes_are_mounted():
