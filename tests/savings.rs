@@ -1,6 +1,11 @@
 //! `offhours savings` with tokens that may only read, and no service at all.
 
-use std::{collections::BTreeMap, fs, path::Path, process::Output};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Output,
+};
 
 use jiff::{SignedDuration, Timestamp};
 use reqwest::Method;
@@ -9,7 +14,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::{
-    programs::SimulatorProgram,
+    programs::{SimulatorProgram, in_terminal, python},
     shapes::check_csv,
     support::{instant, program, run},
 };
@@ -116,20 +121,18 @@ impl Person {
     }
 
     async fn types(&self, arguments: &[&str]) -> (i32, String, String) {
-        let Output { status, stdout, stderr } = Command::new(program("offhours"))
-            .args(arguments)
+        shown(self.command(program("offhours")).args(arguments).output().await.unwrap())
+    }
+
+    fn command(&self, program: PathBuf) -> Command {
+        let mut command = Command::new(program);
+        command
             .env_remove("DIGITALOCEAN_TOKEN")
             .env_remove("HCLOUD_TOKEN")
             .envs(&self.tokens)
             .env("OFFHOURS_SIMULATE", &self.simulator.url)
-            .current_dir(self.path())
-            .output()
-            .await
-            .unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        let (stdout, stderr) = (text(stdout), text(stderr));
-        assert!(!stdout.contains("secret-") && !stderr.contains("secret-"));
-        (status.code().unwrap(), stdout, stderr)
+            .current_dir(self.path());
+        command
     }
 
     /// The report of a run that ends without failures.
@@ -139,6 +142,14 @@ impl Person {
         assert_eq!((code, stderr.as_str()), (0, ""));
         serde_json::from_str(&stdout).unwrap()
     }
+}
+
+/// What a command answered. It never shows a token.
+fn shown(Output { status, stdout, stderr }: Output) -> (i32, String, String) {
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    let (stdout, stderr) = (text(stdout), text(stderr));
+    assert!(!stdout.contains("secret-") && !stderr.contains("secret-"));
+    (status.code().unwrap(), stdout, stderr)
 }
 
 /// A resource of a report, by its name.
@@ -199,7 +210,10 @@ fn a_first_configuration_has_what_could_save_money_and_only_observes_it() {
         assert_eq!((code, stderr.as_str()), (0, ""));
         let says = "Wrote offhours.toml: 4 resources follow the schedule `office`, 1 protected, 3 \
                     left out, with why.";
-        assert!(stdout.starts_with(says), "{stdout}");
+        assert!(stdout.contains(says), "{stdout}");
+        // What could be saved comes first, as `offhours savings` shows it.
+        let saves = |line: &str| line.contains("ci ") && line.contains("hibernate");
+        assert!(stdout.lines().any(saves), "{stdout}");
         let file = fs::read_to_string(person.path().join("offhours.toml")).unwrap();
         for line in [
             "mode = \"observe\"",
@@ -222,6 +236,31 @@ fn a_first_configuration_has_what_could_save_money_and_only_observes_it() {
         let (code, _, stderr) = person.types(&["init"]).await;
         assert_eq!(code, 2);
         assert!(stderr.contains("offhours.toml exists already: name another file"), "{stderr}");
+    });
+}
+
+#[test]
+fn without_a_token_in_a_variable_a_person_is_asked_where_one_is_kept() {
+    run(async {
+        let mut person = Person::new(FLEET, instant("2026-11-23T12:00:00Z")).await;
+        let token = person.tokens.remove("DIGITALOCEAN_TOKEN").unwrap();
+        person.tokens = [("TOKEN_OF_MINE", token)].into();
+        let (code, _, stderr) = person.types(&["init"]).await;
+        assert_eq!(code, 2);
+        assert!(stderr.contains("set DIGITALOCEAN_TOKEN or HCLOUD_TOKEN"), "{stderr}");
+
+        let answers = "TOKEN_OF_MINE\nenv:TOKEN_OF_MINE\n\n";
+        let mut python = person.command(python());
+        let (code, screen, _) = shown(in_terminal(&mut python, &["init"], answers).await);
+        assert_eq!(code, 0, "{screen}");
+        for says in
+            ["DigitalOcean: ", "Hetzner: ", "write where it is kept, ", "Wrote offhours.toml"]
+        {
+            assert!(screen.contains(says), "{says}: {screen}");
+        }
+        let file = fs::read_to_string(person.path().join("offhours.toml")).unwrap();
+        assert!(file.contains("token = \"env:TOKEN_OF_MINE\""), "{file}");
+        assert!(!file.contains("hetzner"), "{file}");
     });
 }
 

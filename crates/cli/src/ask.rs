@@ -1,4 +1,5 @@
-//! Asks for confirmation before an action that cannot easily be undone.
+//! Asks the person at the terminal: for confirmation before an action that cannot easily be undone, or
+//! for what a command does not know.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
@@ -16,18 +17,27 @@ pub(crate) fn confirm(question: &str, otherwise: &str, context: &Context) -> any
     if context.yes {
         return Ok(());
     }
-    let why_not = match context.format {
+    if let Some(why_not) = why_not(context) {
+        bail_usage!("cannot ask \"{question}\" {why_not}: pass --yes to confirm");
+    }
+    let answer = answer(&format!("{question} [y/N] "))?;
+    anyhow::ensure!(matches!(answer.to_lowercase().as_str(), "y" | "yes"), "{otherwise}");
+    Ok(())
+}
+
+/// Returns why nothing can be asked; `None` if a person can answer.
+pub(crate) fn why_not(context: &Context) -> Option<&'static str> {
+    match context.format {
         Format::Json | Format::Csv => Some("with --output json"),
         Format::Table if !io::stdin().is_terminal() => Some("without a terminal"),
         Format::Table => None,
-    };
-    if let Some(why_not) = why_not {
-        bail_usage!("cannot ask \"{question}\" {why_not}: pass --yes to confirm");
     }
-    output::remark(&format!("{question} [y/N] "));
+}
+
+/// Asks for a line. The answer is empty at the end of the input, too.
+pub(crate) fn answer(question: &str) -> io::Result<String> {
+    output::remark(question);
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
-    let is_yes = matches!(answer.trim().to_lowercase().as_str(), "y" | "yes");
-    anyhow::ensure!(is_yes, "{otherwise}");
-    Ok(())
+    Ok(answer.trim().to_owned())
 }

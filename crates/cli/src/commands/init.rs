@@ -9,14 +9,14 @@ use std::{
 
 use anyhow::Context as _;
 use domain::{
-    configuration::{Account, Configuration},
+    configuration::{Account, Configuration, Provider, TokenReference},
     text::one_line,
 };
 use jiff::{Timestamp, tz::TimeZone};
 use report::{count, joined, money::Row};
 
 use super::savings::{self, Hours, Survey};
-use crate::{Exit, context::Context, listing::Failure, output};
+use crate::{Exit, ask, context::Context, exit::UsageError, listing::Failure, output};
 
 /// What a name contains that is protected until a person decides otherwise.
 const PRODUCTION: &str = "prod";
@@ -29,9 +29,10 @@ const LONGEST_REASON: usize = 200;
 
 /// Write a first configuration from what your accounts hold.
 ///
-/// The tokens are those in `DIGITALOCEAN_TOKEN` and `HCLOUD_TOKEN`; ones that may only read are
-/// enough for this. The file has these accounts, a schedule for working hours, and in it what could
-/// save money while it is stopped. Names with `prod` in them are protected.
+/// The tokens are those in `DIGITALOCEAN_TOKEN` and `HCLOUD_TOKEN`; without any, you are asked where
+/// they are kept. Ones that may only read are enough for this. What could be saved is shown as by
+/// `offhours savings`. The file has these accounts, a schedule for working hours, and in it what
+/// could save money while it is stopped. Names with `prod` in them are protected.
 ///
 /// Every account is only observed: nothing is stopped until you remove `mode = "observe"`, and
 /// `offhours status` shows meanwhile what would be. An existing file is left as it is.
@@ -56,22 +57,26 @@ pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Resu
     let Some(zone) = zone.as_ref().and_then(TimeZone::iana_name) else {
         bail_usage!("this machine's time zone has no name: pass --tz, such as --tz Europe/Berlin");
     };
-    let of_variables = savings::Args::of_variables(args.hours.clone());
-    let Survey { configuration, report, failures, .. } =
-        Survey::take(&of_variables, context, now).await?;
+    let exists = || UsageError(format!("{file} exists already: name another file"));
+    if args.config.exists() {
+        return Err(exists().into());
+    }
+    let configuration = accounts(context)?;
+    let of_hours = savings::Args::of_hours(args.hours.clone());
+    let survey = Survey::take(&configuration, &of_hours, context, now).await?;
+    let Survey { report, failures, now } = survey;
     failures.iter().for_each(Failure::print);
     if !failures.is_empty() {
         output::remark("Nothing was written.\n");
         return Ok(Exit::Failed);
     }
+    savings::print(&report, &of_hours, &context.screen(&configuration, now))?;
     let is_production = |row: &&Row| row.name.to_lowercase().contains(PRODUCTION);
     let (protected, rows): (Vec<_>, Vec<_>) = report.resources.iter().partition(is_production);
     let (saving, others): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.best.is_some());
     let text = written(&configuration, &args.hours, zone, &saving, &others);
     let mut written = match File::create_new(&args.config) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            bail_usage!("{file} exists already: name another file");
-        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(exists().into()),
         created => created.with_context(|| format!("cannot write {file}"))?,
     };
     written.write_all(text.as_bytes()).with_context(|| format!("cannot write {file}"))?;
@@ -84,12 +89,39 @@ pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Resu
         number => format!(", {number} left out, with why"),
     };
     output::print_lines(&format!(
-        "Wrote {file}: {resources} the schedule `office`, {} protected{left_out}. Nothing is \
+        "\nWrote {file}: {resources} the schedule `office`, {} protected{left_out}. Nothing is \
          stopped while mode is \"observe\".\nNext, after a look at the file:\n  export OFFHOURS_DATA=offhours.db\n  \
          offhours apply --config {file}\n  offhours serve\n",
         protected.len()
     ))?;
     Ok(Exit::Done)
+}
+
+/// The accounts whose tokens are in variables or, without any, whose tokens a person can name.
+fn accounts(context: &Context) -> anyhow::Result<Configuration> {
+    let mut tokens = savings::tokens_of_variables();
+    if tokens.is_empty() && ask::why_not(context).is_none() {
+        output::remark(&format!(
+            "No token is in {}. Where is one kept: file:/PATH, env:VARIABLE, or Enter for none?\n",
+            savings::variables()
+        ));
+        for provider in Provider::ALL {
+            tokens.extend(token(provider)?.map(|token| (provider, token)));
+        }
+    }
+    Ok(savings::accounts_of(tokens)?)
+}
+
+/// Asks where a token is kept, until the answer is a place or empty.
+fn token(provider: Provider) -> anyhow::Result<Option<TokenReference>> {
+    loop {
+        let place = ask::answer(&format!("{}: ", provider.facts().name))?;
+        match place.parse() {
+            _ if place.is_empty() => return Ok(None),
+            Ok(token) => return Ok(Some(token)),
+            Err(error) => output::remark(&format!("{error}\n")),
+        }
+    }
 }
 
 fn written(

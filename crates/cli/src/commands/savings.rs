@@ -26,11 +26,11 @@ use crate::{
     context::Context,
     listing::{Failure, mark_doubles},
     output::{self, Format},
+    print::Screen,
     time::{Asked, Month as CalendarMonth},
 };
 
-pub(super) use assumed::Hours;
-use assumed::accounts_of_variables;
+pub(super) use assumed::{Hours, accounts_of, tokens_of_variables, variables};
 use fleet::Holdings;
 
 /// Show what stopping could save in a month, by each method.
@@ -76,42 +76,47 @@ pub struct Args {
 }
 
 impl Args {
-    /// The accounts of the variables, in which everything runs in these hours.
-    pub(super) fn of_variables(hours: Hours) -> Self {
+    /// Everything runs in these hours.
+    pub(super) fn of_hours(hours: Hours) -> Self {
         Self { hours: Some(hours), ..Self::default() }
     }
 }
 
 pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Result<Exit> {
-    let Survey { configuration, report, failures, now } = Survey::take(args, context, now).await?;
+    let configuration = configuration(args)?;
+    let Survey { report, failures, now } = Survey::take(&configuration, args, context, now).await?;
     let screen = context.screen(&configuration, now);
     match context.format {
         Format::Json => output::print_json(&report)?,
         Format::Csv => screen.rows(&report.resources, "")?,
         // Nothing is known of what could not be read.
         Format::Table if report.resources.is_empty() && !failures.is_empty() => {}
-        Format::Table => output::print(&picture::draw(&report, args, &screen))?,
+        Format::Table => print(&report, args, &screen)?,
     }
     failures.iter().for_each(Failure::print);
     Ok(if failures.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
+/// Shows people what could be saved.
+pub(super) fn print(report: &Report, args: &Args, screen: &Screen) -> std::io::Result<()> {
+    output::print(&picture::draw(report, args, screen))
+}
+
 /// What the accounts hold, as far as they could be asked.
 pub(super) struct Survey {
-    pub configuration: Configuration,
     /// What could be saved in a month.
     pub report: Report,
     pub failures: Vec<Failure>,
-    now: Timestamp,
+    pub now: Timestamp,
 }
 
 impl Survey {
     pub(super) async fn take(
+        configuration: &Configuration,
         args: &Args,
         context: &Context,
         now: Timestamp,
     ) -> anyhow::Result<Self> {
-        let configuration = configuration(args)?;
         let usual = args.config.is_none().then(Hours::default);
         let hours = args.hours.clone().or(usual);
         let simulator = context.connection.simulate.as_deref();
@@ -123,19 +128,19 @@ impl Survey {
                 (Month::Calendar(month), Some(month.from.strftime("%Y-%m").to_string()))
             }
         };
-        let answers = fleet::ask(&providers, &configuration).await.into_iter();
+        let answers = fleet::ask(&providers, configuration).await.into_iter();
         let mut failures = Vec::new();
         let holdings = answers.filter_map(|one| one.map_err(|one| failures.push(one)).ok());
         let holdings: Vec<_> = holdings.collect();
-        let report = SavingsInputs::of(&configuration, hours, month).report(&holdings, label);
-        Ok(Self { configuration, report, failures, now })
+        let report = SavingsInputs::of(configuration, hours, month).report(&holdings, label);
+        Ok(Self { report, failures, now })
     }
 }
 
 /// The accounts and schedules of the named file, or the accounts whose tokens are in variables.
 fn configuration(args: &Args) -> anyhow::Result<Configuration> {
     let Some(file) = &args.config else {
-        return Ok(accounts_of_variables()?);
+        return Ok(accounts_of(tokens_of_variables())?);
     };
     let configuration =
         configuration_file::load(file, ListedResources::NeedAccounts)?.configuration;

@@ -7,17 +7,25 @@ use domain::schedule::{Definition, PeriodDefinition, Schedule};
 
 use crate::{configuration_file::in_zone, exit::UsageError};
 
-/// Returns a configuration with an account for each variable that has a token, and no schedule.
-pub(super) fn accounts_of_variables() -> Result<Configuration, UsageError> {
+/// Where the tokens are that variables have.
+pub(in crate::commands) fn tokens_of_variables() -> BTreeMap<Provider, TokenReference> {
     let is_set = |name: &str| env::var(name).is_ok_and(|value| !value.trim().is_empty());
-    let set = Provider::ALL.into_iter().filter(|cloud| is_set(cloud.facts().token_variable));
-    let accounts: BTreeMap<_, _> = set
-        .filter_map(|provider| {
-            let facts = provider.facts();
+    let variables = Provider::ALL.map(|cloud| (cloud, cloud.facts().token_variable));
+    let set = variables.into_iter().filter(|(_, name)| is_set(name));
+    set.map(|(cloud, name)| (cloud, TokenReference::Env(name.to_owned()))).collect()
+}
+
+/// Returns a configuration with an account for each of these tokens, and no schedule.
+pub(in crate::commands) fn accounts_of(
+    tokens: BTreeMap<Provider, TokenReference>,
+) -> Result<Configuration, UsageError> {
+    let accounts: BTreeMap<_, _> = tokens
+        .into_iter()
+        .filter_map(|(provider, token)| {
             let account = CloudAccount {
                 provider,
                 was: None,
-                token: TokenReference::Env(facts.token_variable.to_owned()),
+                token,
                 read_token: None,
                 datacenters: Vec::new(),
                 mode: Mode::Observe,
@@ -25,14 +33,18 @@ pub(super) fn accounts_of_variables() -> Result<Configuration, UsageError> {
                 accept_new_prices: false,
                 ssh_key: None,
             };
-            Some((facts.word.parse().ok()?, Account::from(account)))
+            Some((provider.facts().word.parse().ok()?, Account::from(account)))
         })
         .collect();
     if accounts.is_empty() {
-        let variables = Provider::ALL.map(|cloud| cloud.facts().token_variable).join(" or ");
-        bail_usage!("no account to ask: set {variables} to a token that may read");
+        bail_usage!("no account to ask: set {} to a token that may read", variables());
     }
     Ok(Configuration { accounts, ..Configuration::default() })
+}
+
+/// The variables in which a token is looked for, in words.
+pub(in crate::commands) fn variables() -> String {
+    Provider::ALL.map(|cloud| cloud.facts().token_variable).join(" or ")
 }
 
 /// The hours in which resources are assumed to run.
