@@ -15,7 +15,7 @@ pub(crate) struct Image {
     pub(crate) kind: ImageKind,
     pub(crate) status: ImageStatus,
     /// The word that responses have for its status, if not that of the status itself.
-    #[serde(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) shown_as: Option<String>,
     pub(crate) description: String,
     pub(crate) labels: Labels,
@@ -57,7 +57,7 @@ pub(crate) struct Snapshot {
     /// complete (`do-snapshot`, Gamocosm #113).
     pub(crate) listed: Timestamp,
     /// The word that responses have for its status as an image.
-    #[serde(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) shown_as: Option<String>,
     pub(crate) size_gb: f64,
     pub(crate) tags: BTreeSet<String>,

@@ -36,7 +36,7 @@ use domain::{
     hibernation::AttachmentName,
     history::HistoryEntry,
     invocation::{CommandTarget, Invocation},
-    record::{Phase, Record},
+    record::{EdgeKey, Phase, Record},
     resource::Power,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -102,8 +102,8 @@ pub(crate) struct State {
     resources: BTreeMap<ResourceRef, TrackedResource>,
     /// The latest log entry processed.
     seen_in_log: u64,
-    /// When each change was asked for within the last hour.
-    asked: BTreeMap<(ResourceRef, String), VecDeque<Timestamp>>,
+    /// When each change was asked for within the last hour, for the edge that was handled last.
+    asked: BTreeMap<AskedChange, VecDeque<Timestamp>>,
     /// Changes that the clouds accepted and that no history item covers yet.
     unexplained: VecDeque<AcceptedChange>,
     /// Recreated machines, and the resources that they are.
@@ -120,6 +120,9 @@ pub(crate) struct State {
     /// Tokens of the transactions that took effect. A repeated one takes no effect again.
     transactions: BTreeSet<String>,
 }
+
+/// A change of a resource, and the edge that was handled last.
+type AskedChange = (ResourceRef, Option<(Generation, EdgeKey)>, String);
 
 /// A change that a cloud accepted.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use cloud_simulator::Entry;
 use domain::{
     AccountName, ResourceId, ResourceKind, ResourceRef,
     configuration::OverrideTarget,
-    record::{Ask, Cause, Direction, Handled},
+    record::{Ask, Cause, Direction, Handled, Rank},
     step::Step,
 };
 use jiff::SignedDuration;
@@ -27,9 +27,9 @@ const CROSSES: SignedDuration = SignedDuration::from_secs(180);
 /// How long a database may take to have another size. Until then it does not show it.
 const RESIZES: SignedDuration = SignedDuration::from_mins(15);
 
-/// The number of times that one change of a resource may be asked for within an hour. What `enforce` puts
-/// back is seen by each inventory, every five minutes. A start that is refused is asked again each quarter
-/// of an hour, and a creation each ten minutes after its first few.
+/// The number of times that one change of a resource may be asked for within an hour, for one edge. What
+/// `enforce` puts back is seen by each inventory, every five minutes. A start that is refused is asked again
+/// each quarter of an hour, and a creation each ten minutes after its first few.
 const MOST_ASKED: usize = 15;
 
 /// How long a command counts as the reason for what is sent.
@@ -106,7 +106,10 @@ impl State {
     /// Checks that a change is not asked for over and over.
     pub(super) fn check_rate(&mut self, resource: &ResourceRef, path: &str, body: &str) {
         let now = self.time.now();
-        let asked = self.asked.entry((resource.clone(), format!("{path} {body}"))).or_default();
+        let handled = self.records.get(resource).and_then(|record| record.handled.as_ref());
+        let edge = handled.map(|handled| (handled.generation, handled.key));
+        let what = (resource.clone(), edge, format!("{path} {body}"));
+        let asked = self.asked.entry(what).or_default();
         asked.retain(|at| now.duration_since(*at) < SignedDuration::from_hours(1));
         asked.push_back(now);
         let times = asked.len();
@@ -177,11 +180,14 @@ impl State {
             return;
         };
         let record = self.records.get(resource);
-        // A command waits for its account and its cloud, and goes on until it ends.
+        // A command waits for its account and its cloud, and goes on until it ends. It may have taken
+        // over a transition that a schedule began.
         let began = record.and_then(|record| {
             let transition = record.in_flight()?;
             let is_manual = matches!(transition.cause, Cause::Manual { .. });
-            is_manual.then_some(transition.claimed_at)
+            let key = record.handled.as_ref().map(|handled| handled.key);
+            let taken_over = key.filter(|key| key.rank == Rank::Manual).map(|key| key.instant);
+            is_manual.then_some(transition.claimed_at).max(taken_over)
         });
         let commanded = tracked.commanded_at.is_some_and(|at| {
             now.duration_since(at) < COMMAND || began.is_some_and(|began| began + SLACK >= at)
@@ -346,10 +352,16 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use crate::observer::tests::{DROPLET, observed};
+    use domain::{
+        configuration::Generation,
+        record::{EdgeKey, Handled, Rank},
+        schedule::Desired,
+    };
+
+    use crate::observer::tests::{DROPLET, at, observed, record_of};
 
     #[test]
-    fn a_change_may_be_repeated_a_few_times_an_hour() {
+    fn a_change_may_be_repeated_a_few_times_an_hour_for_each_edge() {
         let observer = observed("mon 19:00");
         let mut state = observer.lock();
         let droplet = DROPLET.parse().unwrap();
@@ -359,6 +371,17 @@ mod tests {
         }
         state.check_rate(&droplet, path, "power_on");
         assert_eq!(state.violation, None);
+        let mut record = record_of(DROPLET);
+        record.handled = Some(Handled {
+            generation: Generation(1),
+            key: EdgeKey { instant: at("mon 19:00"), rank: Rank::Manual },
+            desired: Some(Desired::Stopped),
+            schedule: None,
+        });
+        state.records.insert(droplet.clone(), record);
+        state.check_rate(&droplet, path, "power_off");
+        assert_eq!(state.violation, None);
+        state.records.clear();
         state.check_rate(&droplet, path, "power_off");
         assert!(state.violation.is_some());
     }
