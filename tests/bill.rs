@@ -1,4 +1,5 @@
-//! `offhours saved` after a week of the example fleet, compared with what the simulated clouds charge.
+//! What the simulated clouds charge for a week of the example fleet, and what `offhours saved` says of it.
+//! Tests begin in the order of their names, and this one takes the longest.
 
 use std::collections::BTreeMap;
 
