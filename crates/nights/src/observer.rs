@@ -141,6 +141,8 @@ struct TrackedResource {
     created_at: Option<Timestamp>,
     /// When a person last changed its tags or its name.
     tagged_at: Option<Timestamp>,
+    /// When a person last changed the tag that says until when it runs.
+    until_at: Option<Timestamp>,
     /// When a person last changed the size of a database or a node pool.
     sized_at: Option<Timestamp>,
     /// When a person last changed its power.
@@ -317,6 +319,13 @@ impl Observer {
         let tracked = state.tracked(resource);
         tracked.person_at = Some(now);
         tracked.tagged_at = Some(now);
+    }
+
+    /// Records that a person has changed the tag that says until when a resource runs.
+    pub(crate) fn until_tagged(&self, resource: &ResourceRef) {
+        let mut state = self.lock();
+        let now = state.time.now();
+        state.tracked(resource).until_at = Some(now);
     }
 
     /// Counts the snapshots that are complete but that no list ever shows.

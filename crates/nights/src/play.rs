@@ -712,6 +712,7 @@ impl<'n> Simulation<'n> {
         let done = self.simulator.person(&present, Act::Retag { tags });
         self.observer.changed();
         self.observer.note(Actor::Person, || format!("tags {resource} until {value:?}: {done:?}"));
+        self.observer.until_tagged(resource);
     }
 
     fn command(

@@ -420,6 +420,7 @@ impl State {
             disk.attached = state["attached"].clone();
         }
         let before = std::mem::replace(&mut disk.last, state.clone());
+        let looked_at = disk.looked_at;
         let latest = disk.latest.take();
         disk.latest = state["contents"].as_str().map(str::to_owned);
         if before.is_null() || before["id"] == state["id"] {
@@ -432,7 +433,12 @@ impl State {
         if latest.is_some() && first != latest.as_deref() {
             self.violated(format!("{resource} is made from {first:?}, not from {latest:?}"));
         }
-        if preserved_state(&before) != preserved_state(state) {
+        // What a person changes after the look on which the deletion rests is deleted with the machine.
+        let tracked = self.resources.get(resource);
+        let changed_at = tracked
+            .and_then(|tracked| tracked.person_at.max(tracked.tagged_at).max(tracked.until_at));
+        let is_known = changed_at < looked_at || changed_at.is_none();
+        if is_known && preserved_state(&before) != preserved_state(state) {
             self.violated(format!("{resource} was {before}, and is recreated as {state}"));
         }
     }

@@ -82,7 +82,11 @@ impl State {
             let named = self.newer.get(reference).map(|_| Timestamp::MAX);
             [tracked.created_at, tracked.tagged_at, tracked.restored_at, named]
         });
-        let changed_at = changes.into_iter().flatten().flatten().fold(self.applied_at, Ord::max);
+        // A machine that is made again has the tags that it had, whatever was on its snapshot.
+        let state = self.state_of(reference);
+        let made_at = state.and_then(|state| state["created"].as_str()?.parse().ok());
+        let changes = changes.into_iter().flatten().chain([made_at]);
+        let changed_at = changes.flatten().fold(self.applied_at, Ord::max);
         changed_at + NOTICED > listed_at
     }
 
