@@ -44,7 +44,7 @@ fn no_night_breaks_a_promise() {
 /// Plays nights, each with how to name it for a replay, on all processors.
 fn none_breaks_a_promise(nights: Vec<(Night, String)>) {
     let left = Mutex::new(nights);
-    let next = || left.lock().unwrap().pop();
+    let next = || left.lock().expect("nothing panics while it takes a night").pop();
     let play_all = || {
         while let Some((night, replay)) = next() {
             let broken = broken(&night, &replay);
