@@ -70,7 +70,8 @@ pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Resu
         output::remark("Nothing was written.\n");
         return Ok(Exit::Failed);
     }
-    savings::print(&report, &of_hours, &context.screen(&configuration, now))?;
+    let screen = context.screen(&configuration, now);
+    output::print(&savings::draw(&report, &of_hours, &screen))?;
     let is_production = |row: &&Row| row.name.to_lowercase().contains(PRODUCTION);
     let (protected, rows): (Vec<_>, Vec<_>) = report.resources.iter().partition(is_production);
     let (saving, others): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.best.is_some());

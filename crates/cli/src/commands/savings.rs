@@ -26,12 +26,12 @@ use crate::{
     context::Context,
     listing::{Failure, mark_doubles},
     output::{self, Format},
-    print::Screen,
     time::{Asked, Month as CalendarMonth},
 };
 
 pub(super) use assumed::{Hours, accounts_of, tokens_of_variables, variables};
 use fleet::Holdings;
+pub(super) use picture::draw;
 
 /// Show what stopping could save in a month, by each method.
 ///
@@ -91,15 +91,10 @@ pub async fn run(args: &Args, context: &Context, now: Timestamp) -> anyhow::Resu
         Format::Csv => screen.rows(&report.resources, "")?,
         // Nothing is known of what could not be read.
         Format::Table if report.resources.is_empty() && !failures.is_empty() => {}
-        Format::Table => print(&report, args, &screen)?,
+        Format::Table => output::print(&draw(&report, args, &screen))?,
     }
     failures.iter().for_each(Failure::print);
     Ok(if failures.is_empty() { Exit::Done } else { Exit::Failed })
-}
-
-/// Shows people what could be saved.
-pub(super) fn print(report: &Report, args: &Args, screen: &Screen) -> std::io::Result<()> {
-    output::print(&picture::draw(report, args, screen))
 }
 
 /// What the accounts hold, as far as they could be asked.

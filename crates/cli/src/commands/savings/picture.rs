@@ -11,7 +11,7 @@ use crate::print::{self, Cell, Column, Screen};
 const BASIS: &str = "List prices without taxes; what hibernating saves is a minimum. Details: \
                      docs/stopping.md. Every method of each resource: --all.";
 
-pub(super) fn draw(report: &Report, args: &Args, screen: &Screen) -> String {
+pub(in crate::commands) fn draw(report: &Report, args: &Args, screen: &Screen) -> String {
     let style = screen.style;
     let heading = style.wrap(&format!("{}\n", heading(report, args)));
     if report.resources.is_empty() {
