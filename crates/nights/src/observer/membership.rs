@@ -82,12 +82,17 @@ impl State {
             let named = self.newer.get(reference).map(|_| Timestamp::MAX);
             [tracked.created_at, tracked.tagged_at, tracked.restored_at, named]
         });
-        // A machine that is made again has the tags that it had, whatever was on its snapshot.
-        let state = self.state_of(reference);
-        let made_at = state.and_then(|state| state["created"].as_str()?.parse().ok());
-        let changes = changes.into_iter().flatten().chain([made_at]);
+        let changes = changes.into_iter().flatten().chain([self.recreated_at(reference)]);
         let changed_at = changes.flatten().fold(self.applied_at, Ord::max);
         changed_at + NOTICED > listed_at
+    }
+
+    /// Returns when a machine was made again. From then on it has the tags that it had, whatever was
+    /// on its snapshot.
+    fn recreated_at(&self, reference: &ResourceRef) -> Option<Timestamp> {
+        let is_recreated = self.present(reference) != *reference;
+        let state = self.state_of(reference).filter(|_| is_recreated)?;
+        state["created"].as_str()?.parse().ok()
     }
 
     /// Checks that no function removes a record.
@@ -166,5 +171,18 @@ mod tests {
             state.tracked(&gone().reference).tagged_at = Some(at("mon 11:50"));
         };
         assert_eq!(written(handled(), forgetful(), retag), None);
+    }
+
+    #[test]
+    fn a_machine_that_was_just_made_again_may_join_anew() {
+        let reference: ResourceRef = "do-main/droplet/9".parse().expect("a reference");
+        let asleep = || Record { reference: reference.clone(), ..handled() };
+        let forgetful = || Record { handled: None, ..asleep() };
+        let found = written(asleep(), forgetful(), |_| {}).unwrap_or_default();
+        assert!(found.contains("joins anew"), "{found}");
+        let recreate = |state: &mut State| {
+            state.recreated.insert(gone().reference, reference.clone());
+        };
+        assert_eq!(written(asleep(), forgetful(), recreate), None);
     }
 }
