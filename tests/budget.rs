@@ -9,7 +9,8 @@ use domain::{
     resource::Power,
 };
 use environment::{Invoke, InvokeError, SteppedClock};
-use store::Store;
+use serde_json::json;
+use store::{Store, item};
 use testing::{Sent, Wire};
 
 use crate::{
@@ -292,6 +293,30 @@ fn an_inventory_more_costs_the_same_however_many_accounts_a_cloud_has() {
             requests_of_inventories(6).await,
         ];
         assert_eq!(six - three, 3 * (three - two), "{two}, {three}, {six}");
+    });
+}
+
+#[test]
+fn while_nothing_is_applied_the_log_is_read_once() {
+    run(async {
+        let fleet = [ACCOUNTS, &droplets(1..=1, &["offhours:office"])].concat();
+        let configuration = office_hours("", "", "");
+        let world = World::start(&configuration, &fleet, monday("17:30:00")).await;
+        world.run_until(monday("17:31:30")).await;
+        let (store, wire) = Wire::to(&world.engine, tables());
+        let log = json!(item::LOG);
+        let reads = async |at: &str| {
+            let asked = world.simulator().log().len();
+            PollStatus::new(&world, &store, &TOKENS, SteppedClock::at(monday(at))).tick(at).await;
+            assert!(world.simulator().log().len() > asked, "no inventory at {at}");
+            let sent = wire.sent();
+            let values = sent.iter().filter(|one| one.operation == "Query");
+            let values = values.filter_map(|one| one.body["ExpressionAttributeValues"].as_object());
+            values.filter(|values| values.values().any(|value| value["S"] == log)).count()
+        };
+        assert_eq!((reads("17:35:00").await, reads("17:40:00").await), (1, 0));
+        world.apply(&office_hours("max_stops = 7", "", "")).await;
+        assert_eq!((reads("17:45:00").await, reads("17:50:00").await), (1, 0));
     });
 }
 

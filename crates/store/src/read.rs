@@ -49,7 +49,15 @@ pub struct Reader {
     floor: Floor,
 }
 
-type Cached = (Head, Arc<Configuration>);
+/// A configuration in memory.
+#[derive(Debug)]
+struct Cached {
+    /// The head that names it.
+    head: Head,
+    configuration: Arc<Configuration>,
+    /// Whether the log has shown, under this head, that no other configuration was applied since.
+    is_applied_last: bool,
+}
 
 /// The head, the overrides and the pauses, as read together.
 #[derive(Debug, Clone, Default)]
@@ -112,16 +120,20 @@ impl Reader {
 
     /// Reads the configuration that a head names; from memory if it was the last one read.
     pub async fn configuration_of(&self, head: &Head) -> Result<Arc<Configuration>, StoreError> {
-        if let Some((of, cached)) = self.lock_cached().as_ref()
-            && of == head
+        if let Some(cached) = self.lock_cached().as_ref()
+            && cached.head == *head
         {
-            return Ok(cached.clone());
+            return Ok(cached.configuration.clone());
         }
         let configuration = Arc::new(Configuration {
             floor: self.floor.clone(),
             ..self.configuration(head.generation).await?
         });
-        *self.lock_cached() = Some((head.clone(), configuration.clone()));
+        *self.lock_cached() = Some(Cached {
+            head: head.clone(),
+            configuration: configuration.clone(),
+            is_applied_last: false,
+        });
         Ok(configuration)
     }
 
@@ -330,13 +342,18 @@ impl Reader {
         Ok(entries)
     }
 
-    /// Returns the configuration that was applied last, if this other one is in force instead.
+    /// Returns the configuration that was applied last, if this other one is in force instead. An
+    /// apply writes the head too: while that stays the same, the log is read once.
     pub async fn applied_instead(
         &self,
         in_force: Generation,
     ) -> Result<Option<LogEntry>, StoreError> {
+        if self.cached_of(in_force, |cached| cached.is_applied_last) == Some(true) {
+            return Ok(None);
+        }
         let last = self.log(1).await?.pop();
         let Some(last) = last.filter(|last| last.generation != in_force) else {
+            self.cached_of(in_force, |cached| cached.is_applied_last = true);
             return Ok(None);
         };
         // It may have been applied since the head was read.
@@ -414,6 +431,11 @@ impl Reader {
             .expression_attribute_names("#key", key)
             .expression_attribute_values(":key", item::text(value))
             .consistent_read(true)
+    }
+
+    /// Calls `then` with what is in memory, if that is this generation.
+    fn cached_of<T>(&self, of: Generation, then: impl FnOnce(&mut Cached) -> T) -> Option<T> {
+        self.lock_cached().as_mut().filter(|cached| cached.head.generation == of).map(then)
     }
 
     fn lock_cached(&self) -> MutexGuard<'_, Option<Cached>> {
