@@ -534,14 +534,31 @@ fn next_look(
 }
 
 /// Returns the coming edges of the effective desired state after an instant, including those from
-/// which on either state will do.
+/// which on either state will do. There is no stop of what `retain_running` leaves running.
 pub fn coming_edges<'a>(
     record: &'a Record,
     rules: Rules<'a>,
     after: Timestamp,
 ) -> impl Iterator<Item = DesiredEdge> + 'a {
     let membership = Membership::of(Subject::recorded(record), rules.configuration);
-    DesiredStates::of(record, &membership, rules).coming(after)
+    let policy = membership.policy(rules.configuration);
+    let is_left = move |edge: &DesiredEdge| {
+        let direction = edge.desired.map(Direction::towards);
+        direction.is_some_and(|to| is_retained(record, &policy, to, &edge.cause))
+    };
+    let edges = DesiredStates::of(record, &membership, rules).coming(after);
+    edges.filter(move |edge| !is_left(edge))
+}
+
+/// Reports whether `retain_running` leaves it running at this edge, once that is recorded.
+pub(crate) fn is_retained(
+    record: &Record,
+    policy: &Policy,
+    direction: Direction,
+    cause: &Cause,
+) -> bool {
+    let leaves = policy.retain_running && record.retained;
+    leaves && direction == Direction::Stop && *cause == Cause::Schedule
 }
 
 /// Returns the same of a schedule, for what follows it and has no override or command of its own.

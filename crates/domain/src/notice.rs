@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     configuration::{Mode, Rule},
-    decision::{Decision, EDGES_AHEAD, INSTANT_BEFORE, LeaveReason, Rules, coming_edges, judge},
+    decision::{
+        Decision, EDGES_AHEAD, INSTANT_BEFORE, LeaveReason, Rules, coming_edges, is_retained, judge,
+    },
     digest::{Named, in_zone},
     membership::{Membership, Subject},
-    overdue::is_retained,
     record::{Direction, Phase, Record},
     reference::ScheduleName,
     resource::Power,

@@ -6,11 +6,11 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    configuration::{Configuration, Mode, Policy},
-    decision::{Decision, LeaveReason, Rules, Verdict, Why, judge, mode, pause_ended},
+    configuration::{Configuration, Mode},
+    decision::{Decision, LeaveReason, Rules, Verdict, Why, is_retained, judge, mode, pause_ended},
     membership::Subject,
     order::Graph,
-    record::{Cause, Direction, Phase, Record, effect_timeout},
+    record::{Direction, Phase, Record, effect_timeout},
     resource::Power,
     schedule::Desired,
 };
@@ -119,17 +119,6 @@ pub fn judged_overdue(
         .max(pause_ended(record, rules, direction, now).unwrap_or(Timestamp::MIN));
     (now.duration_since(since) > usual_time(record, direction, configuration))
         .then_some(Overdue { desired, since })
-}
-
-/// Reports whether `retain_running` leaves it running at this edge, once that is recorded.
-pub(crate) fn is_retained(
-    record: &Record,
-    policy: &Policy,
-    direction: Direction,
-    cause: &Cause,
-) -> bool {
-    let leaves = policy.retain_running && record.retained;
-    leaves && direction == Direction::Stop && *cause == Cause::Schedule
 }
 
 /// Reports whether the record shows the resource in the target state of `direction`.

@@ -10,7 +10,7 @@ use domain::{
     membership::Subject,
     record::{
         Ask, Cause, Direction, Ending, Forced, Handled, INVENTORY_INTERVAL, LOOK_AGE, Opposite,
-        PERMIT, Permit, Phase, Record, Request, Transition, effect_timeout,
+        PERMIT, Permit, Phase, Rank, Record, Request, Transition, effect_timeout,
     },
     resource::Power,
     schedule::Desired,
@@ -375,13 +375,14 @@ impl Planner<'_> {
                 } else if !small {
                     record.clear_saved();
                 }
-                // What was desired running before may be running by our own start, and a stop that
-                // came to nothing leaves running what nobody started.
+                // What was desired running before may be running by our own start, unless a person
+                // asked for that; and a stop that came to nothing leaves running what nobody started.
                 record.retained = self.view.policy.retain_running
                     && !small
                     && !self.came_to_nothing()
                     && before.is_some_and(|handled| {
-                        handled.desired != Some(Desired::Running) || record.retained
+                        let by_person = handled.key.rank == Rank::Manual;
+                        by_person || handled.desired != Some(Desired::Running) || record.retained
                     });
             }
             Direction::Stop => {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    record::{Ask, Forced, Observed, Opposite, Rank, Request, Transition},
+    record::{Ask, Cause, Forced, Observed, Opposite, Rank, Request, Transition},
     step::Step,
     stop_method::StopMethod,
     tests::fixtures::{World, at, droplet, office_droplet, only_observe, reference, world},

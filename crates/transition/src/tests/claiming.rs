@@ -363,6 +363,16 @@ fn what_our_own_start_left_running_is_not_retained() {
 }
 
 #[test]
+fn what_a_person_asked_to_run_before_its_begin_edge_is_retained() {
+    let asked = retaining().settled(Power::Running).record(|record| {
+        let handled = record.handled.as_mut().unwrap();
+        handled.key.rank = Rank::Manual;
+        handled.desired = Some(RUNNING);
+    });
+    assert!(asked.writes(START).record.retained);
+}
+
+#[test]
 fn what_is_retained_is_left_running_at_the_schedules_end_edge_once() {
     let retained = droplet()
         .following(|policy| policy.retain_running = true)

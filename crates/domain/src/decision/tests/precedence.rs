@@ -43,6 +43,16 @@ fn the_coming_edges_of_a_schedule_are_those_of_what_follows_it() {
 }
 
 #[test]
+fn there_is_no_coming_stop_of_what_is_retained_but_by_the_end_of_an_override() {
+    let retained = Record { retained: true, ..office_droplet() };
+    let world = world().following("office", |policy| policy.retain_running = true);
+    assert_eq!(coming(&world, &retained, "mon 09:00", 1), ["tue 08:00 running"]);
+    let overridden = world.overriding(ID, Desired::Running, "mon 18:00", "mon 20:00");
+    let expected = ["mon 18:00 running", "mon 20:00 stopped"];
+    assert_eq!(coming(&overridden, &retained, "mon 09:00", 2), expected);
+}
+
+#[test]
 fn an_override_of_the_resource_that_begins_later_is_due_then() {
     let target = "do-main/droplet/1";
     let world = world().overriding(target, Desired::Running, "mon 22:00", "mon 23:00");
