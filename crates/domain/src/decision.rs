@@ -154,8 +154,7 @@ pub fn judge(record: &Record, subject: Subject<'_>, rules: Rules<'_>, now: Times
     let membership = Membership::of(subject, rules.configuration);
     let desired_states = DesiredStates::of(record, &membership, rules);
     let edge = desired_states.latest(now);
-    let named =
-        membership.schedule().is_some() || desired_states.named_by_person(record, edge.as_ref());
+    let named = membership.schedule().is_some() || desired_states.named_by_person(edge.as_ref());
     let opted_in = named && !is_barred(record, &membership, edge.as_ref());
     let decision = decide(record, &membership, opted_in, edge.as_ref(), rules, now);
     let pause = sends(record, &decision)
@@ -471,8 +470,7 @@ fn due_without_pauses(record: &Record, rules: Rules<'_>, now: Timestamp) -> Opti
     if is_barred(record, &membership, latest.as_ref()) {
         return None;
     }
-    let named =
-        membership.schedule().is_some() || desired_states.named_by_person(record, latest.as_ref());
+    let named = membership.schedule().is_some() || desired_states.named_by_person(latest.as_ref());
     if !named {
         // An override of the resource itself may begin later.
         let mut begins = desired_states.overrides.iter().map(|o| o.set_at);
@@ -718,24 +716,23 @@ impl<'a> DesiredStates<'a> {
         };
         let manual = record.manual_command.as_ref().filter(|b| !overruled(b));
         let manual = manual.map(manual_edge);
-        // A command that was only reported, or given up, is finished: its report said so.
+        // A command that a later edge has superseded is finished, though that edge may be no more. So
+        // is one that was only reported, or given up: its report said so.
         let handled = record.handled.as_ref();
-        let given_up = |edge: &DesiredEdge| {
-            handled
-                .is_some_and(|handled| handled.key == edge.key && handled.desired != edge.desired)
+        let is_finished = |edge: &DesiredEdge| {
+            handled.is_some_and(|handled| {
+                let given_up = handled.key == edge.key && handled.desired != edge.desired;
+                handled.key > edge.key || given_up
+            })
         };
-        Self { schedule, overrides, manual: manual.filter(|edge| !given_up(edge)) }
+        Self { schedule, overrides, manual: manual.filter(|edge| !is_finished(edge)) }
     }
 
     /// Reports whether a person named this very resource: by an override of it, or by the command
     /// that made the latest edge.
-    ///
-    /// A command older than the handled edge no longer names the resource. Once the schedule that
-    /// superseded it is gone, the command can be the latest edge again, and must not act.
-    fn named_by_person(&self, record: &Record, latest: Option<&DesiredEdge>) -> bool {
-        let handled = record.handled.as_ref().map(|handled| handled.key);
+    fn named_by_person(&self, latest: Option<&DesiredEdge>) -> bool {
         latest.is_some_and(|edge| match edge.key.rank {
-            Rank::Manual => handled.is_none_or(|handled| handled <= edge.key),
+            Rank::Manual => true,
             Rank::OverrideSet => self.overrides.iter().any(|o| {
                 matches!(o.target, OverrideTarget::Resource(_)) && o.set_at == edge.key.instant
             }),

@@ -203,6 +203,19 @@ fn a_resource_that_nothing_names_obeys_only_a_person() {
 }
 
 #[test]
+fn a_superseded_command_does_not_act_when_the_edge_that_superseded_it_is_no_more() {
+    let always = serde_json::json!({"timezone": "UTC", "state": "running"});
+    let changed = world().with_schedule("office", always).in_generation(2);
+    let started =
+        office_droplet().commanded("mon 12:00", STOPPED).having_handled("wed 08:00", RUNNING);
+    leaves(&changed.decide(&started, "wed 09:00"), &LeaveReason::Handled);
+    let stopped =
+        office_droplet().commanded("fri 15:00", STOPPED).having_handled("fri 19:00", STOPPED);
+    let decision = changed.decide(&stopped, "sun 12:00");
+    assert!(matches!(decision, Decision::Act(Due { direction: START, .. })), "{decision:?}");
+}
+
+#[test]
 fn an_old_command_does_not_act_again_on_a_resource_that_loses_its_schedule() {
     let followed =
         office_droplet().commanded("mon 12:00", STOPPED).having_handled("tue 08:00", RUNNING);
