@@ -3,7 +3,7 @@
 use cloud_simulator::Act;
 use domain::{record::Direction, resource::Power};
 use jiff::SignedDuration;
-use lifecycle::Event;
+use lifecycle::{Event, Occurrence};
 use serde_json::json;
 
 use crate::{
@@ -69,6 +69,35 @@ fn a_command_follows_the_edge_that_a_faster_clock_has_handled() {
         let just_after = handled.key.instant + SignedDuration::from_millis(1);
         assert_eq!(asked.instant, just_after);
         world.run_until(monday("18:20:30")).await;
+        assert_eq!(observed(&world).await, Some(Power::Running));
+    });
+}
+
+#[test]
+fn what_a_clock_that_was_far_ahead_has_handled_is_reported_and_a_command_puts_it_right() {
+    run(async {
+        let mut world = one_server("12:00:00").await;
+        world.run_until(monday("12:10:30")).await;
+        let morning = monday("12:10:30") + SignedDuration::from_hours(20);
+        Process::later(&world, morning).hint(Direction::Start, &[SERVER]).await;
+        let handled = async |world: &World| world.record(SERVER).await.handled.unwrap().key.instant;
+        assert!(handled(&world).await > monday("18:00:00"));
+        world.run_until(monday("18:20:30")).await;
+        // The stop of 18:00 is not sent: by the record, it is long over.
+        assert_eq!(observed(&world).await, Some(Power::Running));
+        let said = |outcome: &Occurrence| match &outcome.event {
+            Event::Postponed { reason, .. } => {
+                reason.to_string().contains("a clock that was ahead")
+            }
+            _ => false,
+        };
+        assert!(world.outcomes().iter().any(said), "{:?}", world.outcomes());
+        world.stop(&json!({ "resources": [SERVER], "by": "ada" })).await;
+        assert!(handled(&world).await < monday("18:30:00"));
+        world.run_until(monday("18:30:30")).await;
+        assert_eq!(observed(&world).await, Some(Power::Stopped));
+        // The next morning is as it should be.
+        world.run_until(morning).await;
         assert_eq!(observed(&world).await, Some(Power::Running));
     });
 }

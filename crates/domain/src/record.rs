@@ -529,6 +529,14 @@ impl Record {
         handled.is_some_and(|handled| handled.generation > generation)
     }
 
+    /// Returns until when its edges count as handled, if that is further ahead than clocks may differ:
+    /// the clock of a function was wrong. Nothing is due before that.
+    #[must_use]
+    pub fn handled_ahead(&self, now: Timestamp) -> Option<Timestamp> {
+        let handled = self.handled.as_ref()?.key.instant;
+        (handled > now + CLOCKS_DIFFER).then_some(handled)
+    }
+
     /// Reports whether Offhours holds it stopped, is stopping it, has not started it yet, owes it a
     /// size, or alone can recreate it.
     #[must_use]

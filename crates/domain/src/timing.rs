@@ -19,6 +19,9 @@ pub const GRACE: SignedDuration = SignedDuration::from_secs(65);
 /// How far apart the clocks of two functions may be.
 pub const SKEW: SignedDuration = SignedDuration::from_secs(5);
 
+/// How far apart a function's clock and a person's may be: the store's clock has whole seconds.
+pub const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_secs(SKEW.as_secs() + 1);
+
 /// How often each account's resources are listed; also the longest time for which a record can
 /// stay out of the index by mistake.
 pub const INVENTORY_INTERVAL: SignedDuration = SignedDuration::from_mins(5);

@@ -83,6 +83,7 @@ pub fn problems(
         unresolved(record),
         held(record),
         left.map(|left| bring_back(record, rules, left)),
+        handled_ahead(record, zone, now),
         unlike_saved(record),
         attached(record, verdict, in_force),
         badly_tagged(record, verdict),
@@ -347,6 +348,19 @@ fn late(record: &Record, overdue: Overdue, zone: &TimeZone, now: Timestamp) -> P
         "it is asked for again until it succeeds: `offhours doctor` checks its account and the \
          functions",
     )
+}
+
+fn handled_ahead(record: &Record, zone: &TimeZone, now: Timestamp) -> Option<Problem> {
+    let until = short(record.handled_ahead(now)?, zone, now);
+    let reference = &record.reference;
+    Some(Problem::new(
+        format!(
+            "left alone until {until}: a clock that was ahead has handled its edges until then"
+        ),
+        format!(
+            "`offhours start {reference}` or `offhours stop {reference}` puts it right at once"
+        ),
+    ))
 }
 
 fn lasting(record: &Record, now: Timestamp) -> Option<Problem> {

@@ -329,6 +329,10 @@ fn with_command(
     invocation: &str,
     now: Timestamp,
 ) -> Record {
+    // A person's word counts now, whatever a clock that was wrong has handled.
+    if record.handled_ahead(now).is_some() {
+        record.handled = None;
+    }
     let handled = record.handled.as_ref().map(|handled| handled.key.instant);
     let after_handled = handled.map(|at| at + SignedDuration::from_millis(1));
     let before = record.manual_command.take();

@@ -184,7 +184,7 @@ async fn take(
     let unreadable = references(&found.unreadable);
     let records = report.readable(found);
     let in_force = context.store.in_force().await?;
-    for event in set_back::events(context.store, &records, &in_force).await? {
+    for event in set_back::events(context.store, &records, &in_force, requested_at).await? {
         report.add(context, [Occurrence::of_account(account, requested_at, event)]);
     }
     let mut taking =

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use domain::{
+    configuration::Generation,
     decision::judge,
     hibernation::Attachment,
     membership::Subject,
     record::UntilTag,
-    record::{Handled, Permit, Request, Writer},
+    record::{EdgeKey, Handled, Permit, Rank, Request, Writer},
     resource::{MachineSize, Power},
     schedule::Desired,
 };
@@ -50,6 +51,21 @@ fn stopping(since: Timestamp, ask: Ask) -> Record {
     record.phase = Phase::InFlight { transition: transition(Direction::Stop, since) };
     record.request = Some(request(since, ask));
     record
+}
+
+#[test]
+fn what_a_clock_that_was_ahead_has_handled_is_left_to_a_person() {
+    let ahead = |seconds: i64| {
+        let instant = now() + SignedDuration::from_secs(seconds);
+        let key = EdgeKey { instant, rank: Rank::Schedule };
+        let desired = Some(Desired::Stopped);
+        let handled = Handled { generation: Generation(1), key, desired, schedule: None };
+        Record { handled: Some(handled), ..web() }
+    };
+    assert_eq!(found(&ahead(6)), []);
+    let what =
+        "left alone until Mon 12:00 UTC: a clock that was ahead has handled its edges until then";
+    check(&ahead(7_200), true, what, "`offhours start ");
 }
 
 #[test]

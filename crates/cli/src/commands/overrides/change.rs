@@ -8,7 +8,7 @@ use domain::{
     decision::{Decision, LeaveReason, judge},
     invocation::CommandTarget,
     membership::{Membership, Subject},
-    record::{Phase, Record, SKEW},
+    record::{CLOCKS_DIFFER, Phase, Record},
     schedule::Desired,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -299,8 +299,7 @@ fn edge_at(now: Timestamp, concerned: &[&Record], replaced: Option<&Override>) -
     earlier.map(|earlier| earlier + SignedDuration::from_millis(1)).fold(now, Timestamp::max)
 }
 
-/// The latest instant of an edge that was made now. The store's clock has whole seconds, and other
-/// clocks may be ahead of it; an instant that is further ahead than that is ignored.
+/// The latest instant of an edge that was made now. One that is further ahead is ignored.
 fn latest_edge(now: Timestamp) -> Timestamp {
-    now + SKEW + SignedDuration::from_secs(1)
+    now + CLOCKS_DIFFER
 }
