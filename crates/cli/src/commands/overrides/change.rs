@@ -122,7 +122,21 @@ impl Request<'_> {
         let from = self.args.from.as_ref();
         let begin = from.map(|from| checked(from, from.resolve(Asked::Begin, reader), now));
         let begin = begin.transpose()?;
-        if let (Some(_), Some(active)) = (begin, replaces.filter(|one| one.is_active(now))) {
+        let standing = replaces.filter(|one| has_not_ended(one, now));
+        if let Some(coming) = standing.filter(|one| begins_later(one, now)) {
+            let [begin, end] = [coming.set_at, coming.ends_at].map(|at| local(at, &zone));
+            let instead = match target {
+                OverrideTarget::Schedule(_) => ", or override resources of it by name",
+                OverrideTarget::Resource(_) => "",
+            };
+            bail_usage!(
+                "{target}: {} has it {} from {begin} until {end}, and the new override would take \
+                 the place of that: `offhours override clear` it first{instead}",
+                coming.by,
+                coming.desired
+            );
+        }
+        if let (Some(_), Some(active)) = (begin, standing) {
             bail_usage!(
                 "{target}: it is overridden until {}, and the new override would end that now: \
                  `offhours override clear` it first, or set the new one later",

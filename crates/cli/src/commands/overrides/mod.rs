@@ -222,14 +222,20 @@ pub(super) async fn set(
 async fn extend(args: &ExtendArgs, context: &Context) -> anyhow::Result<Exit> {
     let (targets, by) = args.parts()?;
     let session = context.connection.open_for_write().await?;
-    let names = Names::read(&session.store, session.now).await?;
-    let (selected, active) = meant(names, &targets)?;
     let author = author(&session, args.change.given.reason.clone()).await?;
-    let changes = extended(&active, by, &author)?;
+    let planned = async |now| {
+        let names = Names::read(&session.store, now).await?;
+        let (selected, active) = meant(names, &targets)?;
+        let changes = extended(&active, by, &author)?;
+        anyhow::Ok((selected, changes))
+    };
+    let (mut selected, mut changes) = planned(session.now).await?;
     let screen = context.screen(&*selected.in_force.configuration, session.now);
     let question = question(&changes, &selected, targets.are_whole(), &screen);
     if let Some(question) = question.filter(|_| !args.change.dry_run) {
         confirm(&question, "nothing was extended", context)?;
+        // It may have ended meanwhile.
+        (selected, changes) = planned(session.present()).await?;
     }
     finish(&session, &selected, &changes, &author, args.change.dry_run, context).await
 }

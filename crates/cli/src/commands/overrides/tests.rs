@@ -437,6 +437,27 @@ async fn an_override_may_begin_later_and_its_end_is_sought_from_there() {
 }
 
 #[tokio::test]
+async fn an_override_that_is_yet_to_begin_is_replaced_by_no_other() {
+    let later = |target| Override {
+        set_at: at("2026-11-22T07:00:00Z"),
+        ..by_ada(target, Desired::Running, "2026-11-22T17:00:00Z")
+    };
+    let schedule = OverrideTarget::Schedule("office".parse().unwrap());
+    let store = stored(servers(), [later(resource(1)), later(schedule)]).await;
+    for line in ["running web-1 --for 1h", "stopped web-1 --from monday --for 1h"] {
+        assert_eq!(
+            refused(&store, line).await,
+            "hz-eu/server/1: ada has it running from Sun 2026-11-22 08:00 CET until Sun 2026-11-22 \
+             18:00 CET, and the new override would take the place of that: `offhours override \
+             clear` it first"
+        );
+    }
+    let found = refused(&store, "running --schedule office --for 2h").await;
+    assert!(found.ends_with("it first, or override resources of it by name"), "{found}");
+    assert!(planned(&store, "running web-2 --for 2h").await.is_ok());
+}
+
+#[tokio::test]
 async fn an_override_that_begins_later_remembers_the_one_that_has_just_ended() {
     let ended = by_ada(resource(1), Desired::Running, "2026-11-21T12:14:00Z");
     let store = stored(servers(), [ended.clone()]).await;
