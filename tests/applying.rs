@@ -368,6 +368,13 @@ fn an_override_ends_with_its_schedule_only_knowingly() {
         terminal.run(&cleared).await;
         let (code, plan) = apply(&terminal, &office, &["--yes"]).await;
         assert_eq!(code, Some(0), "{plan}");
+        // One that is yet to begin would never do so.
+        let later =
+            ["override", "running", "--schedule", "office", "--from", "23:00", "--for", "1h"];
+        assert_eq!(terminal.run(&later).await.code, Some(0));
+        let (code, plan) = apply(&terminal, &renamed, &["--yes"]).await;
+        assert_eq!(code, Some(1), "{plan}");
+        assert!(said(&plan).contains("to running from "), "{plan}");
     });
 }
 

@@ -130,3 +130,28 @@ fn apply_and_why_show_what_the_deployment_protects() {
         assert!(log.iter().all(|entry| entry["request"]["method"] == "GET"));
     });
 }
+
+#[test]
+fn an_account_that_the_deployment_protects_is_renamed_only_once_it_protects_both_names() {
+    run(async {
+        let terminal = Terminal::new("12:00:00").await;
+        let office = office_hours("", "", "");
+        let protecting = async |patterns: &str, arguments: &[&str]| {
+            terminal.run_with(&[("OFFHOURS_PROTECT", patterns)], arguments).await
+        };
+        terminal.write(&office);
+        let ran = protecting("do-main/droplet/1", &["apply", "--yes"]).await;
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        protecting("do-main/droplet/1", &["local", "--speed", "0", "--for", "10m"]).await;
+
+        let renamed = "[accounts.do-live]\nwas = \"do-main\"";
+        terminal.write(&office.replace("[accounts.do-main]", renamed));
+        let refused = protecting("do-main/droplet/1", &["apply", "--yes"]).await;
+        assert_eq!(refused.code, Some(1), "{}", refused.stdout);
+        let says = "no longer be protected by the deployment, such as web (do-main/droplet/1)";
+        assert!(refused.stderr.contains(says), "{}", refused.stderr);
+        let both = "do-main/droplet/1,do-live/droplet/1";
+        let applied = protecting(both, &["apply", "--yes"]).await;
+        assert_eq!(applied.code, Some(0), "{}", applied.stderr);
+    });
+}

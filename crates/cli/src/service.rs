@@ -100,11 +100,12 @@ pub(crate) async fn put_into_force(
     let records = all_records(store).await?;
     let states = readable(store.account_states().await?);
     let consequences = Consequences::of(&records, in_force.rules(), new, &states, now);
-    let Consequences { lapsing, lapsing_pauses, stranded, .. } = consequences;
+    let Consequences { lapsing, lapsing_pauses, stranded, unprotected, .. } = consequences;
     let overrides = lapsing.iter().map(|one| format!("end an override of {}", one.target));
     let pauses = lapsing_pauses.iter().map(|one| format!("end a pause of {}", one.scope));
     let stranded = stranded.iter().map(|one| format!("leave {} stopped", one.resource));
-    if let Some(what) = overrides.chain(pauses).chain(stranded).next() {
+    let unprotected = unprotected.iter().map(|one| format!("unprotect {}", one.resource));
+    if let Some(what) = overrides.chain(pauses).chain(stranded).chain(unprotected).next() {
         bail_usage!(
             "this configuration would {what}: use `offhours apply`, which asks, or with --leave"
         );

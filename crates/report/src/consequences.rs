@@ -6,7 +6,8 @@ use domain::{
     AccountName, ResourceId, ResourceRef, ScheduleName,
     account::AccountState,
     configuration::{
-        Account, Configuration, Mode, Override, OverrideTarget, Pause, PauseScope, Selector,
+        Account, Configuration, Mode, Override, OverrideTarget, Pattern, Pause, PauseScope,
+        Selector,
     },
     decision::{Decision, LeaveReason, Rules, Verdict, coming_edges, judge, mode, override_of},
     joining::join_all,
@@ -38,7 +39,10 @@ pub struct Consequences {
     /// Resources that Offhours holds stopped, or owes a size, and that nothing would cover any
     /// more.
     pub stranded: Vec<Stranded>,
-    /// Overrides that would end before their time, because what they apply to goes.
+    /// Resources that the deployment protects by the name that their account has now, and would not
+    /// by the new one.
+    pub unprotected: Vec<Unprotected>,
+    /// Overrides that would end before their time, or never begin, because what they apply to goes.
     pub lapsing: Vec<Override>,
     /// Pauses that would end before their time, for the same reason.
     pub lapsing_pauses: Vec<Pause>,
@@ -110,6 +114,16 @@ pub struct Stranded {
     pub resists: bool,
 }
 
+/// A resource that the deployment would no longer protect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Unprotected {
+    /// The resource.
+    #[serde(flatten)]
+    pub resource: Named,
+    /// The pattern of the deployment that covers it now.
+    pub pattern: Pattern,
+}
+
 /// A resource that two schedules would name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Conflict {
@@ -143,8 +157,8 @@ impl Consequences {
         let mut all = Self::default();
         let mut joined = carried_over(records, new.configuration);
         all.twice = twice(&joined, new.configuration);
-        let active = old.overrides.iter().filter(|one| one.is_active(now));
-        all.lapsing = active.filter(|one| lapses(one, new.configuration)).cloned().collect();
+        let standing = old.overrides.iter().filter(|one| now < one.ends_at && one.counts());
+        all.lapsing = standing.filter(|one| lapses(one, new.configuration)).cloned().collect();
         let pauses = old.overrides.pauses().filter(|one| one.is_active(now));
         let lapsing = pauses.filter(|one| is_pointless(&one.scope, new.configuration));
         all.lapsing_pauses = lapsing.cloned().collect();
@@ -163,6 +177,7 @@ impl Consequences {
             all.hard_cuts.extend(hard_cut(record, &after, new));
             all.moves.extend(moved(record, &before, &after));
             all.conflicts.extend(conflict(record, &before, &after));
+            all.unprotected.extend(unprotected(&known_as, &before, &after));
             let account_goes = is_configured(&known_as, old) && !is_configured(record, new);
             let uncovered_now = coverage(record, new, now) < coverage(&known_as, old, now);
             if record.is_held_stopped() && (account_goes || uncovered_now) {
@@ -326,6 +341,19 @@ fn conflict(record: &Record, before: &Verdict, after: &Verdict) -> Option<Confli
     };
     let is_new = before.membership != after.membership;
     is_new.then(|| Conflict { resource: record.into(), reason: exclusion.to_string() })
+}
+
+/// Returns a resource that the deployment protects by a name that it would no longer have.
+fn unprotected(known_as: &Record, before: &Verdict, after: &Verdict) -> Option<Unprotected> {
+    let Membership::Excluded(Exclusion::ProtectedByDeployment(pattern)) = &before.membership else {
+        return None;
+    };
+    let is_safe = matches!(
+        after.membership,
+        Membership::Excluded(Exclusion::ProtectedByDeployment(_) | Exclusion::NoAccount(_))
+    );
+    let unprotected = Unprotected { resource: known_as.into(), pattern: pattern.clone() };
+    (!is_safe).then_some(unprotected)
 }
 
 /// Returns the names in schedules' lists that none of these resources has.

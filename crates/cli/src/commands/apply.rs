@@ -11,10 +11,13 @@ use domain::{
     record::Direction,
     schedule::desired_or_any,
 };
+use environment::settings::PROTECT;
 use jiff::{Timestamp, tz::TimeZone};
 use local::file::Purpose;
 use report::{
-    consequences::{Conflict, Consequences, SOON, ScheduleChange, Soon, Stranded, Unmatched},
+    consequences::{
+        Conflict, Consequences, SOON, ScheduleChange, Soon, Stranded, Unmatched, Unprotected,
+    },
     count, joined,
     load::overloads,
     time::{local, short},
@@ -337,8 +340,12 @@ impl Plan {
     /// Decides what to warn of, and whether to refuse it.
     fn judge(&mut self, options: &Options, context: &Context) {
         self.warnings = self.warnings();
-        let refused =
-            [self.reached_twice(), self.left_behind(options), self.loosening(options, context)];
+        let refused = [
+            self.reached_twice(),
+            self.unprotected(),
+            self.left_behind(options),
+            self.loosening(options, context),
+        ];
         let refused = refused.into_iter().flatten().chain(self.lapsing(options));
         self.refused = self.without_return(true).chain(refused).collect();
     }
@@ -518,12 +525,27 @@ impl Plan {
         }
     }
 
+    /// What the deployment protects by the name that an account had.
+    fn unprotected(&self) -> Option<String> {
+        let unprotected = &self.consequences.unprotected;
+        let Unprotected { resource, pattern } = unprotected.first()?;
+        let number = count(unprotected.len(), "resource");
+        Some(format!(
+            "{number} would no longer be protected by the deployment, such as {resource} by \
+             `{pattern}`: let {PROTECT}, the stack's parameter Protect, name it as it is called here \
+             as well"
+        ))
+    }
+
     /// Overrides and pauses that would end before their time.
     fn lapsing(&self, options: &Options) -> impl Iterator<Item = String> {
         let Consequences { lapsing, lapsing_pauses, .. } = &self.consequences;
-        let until = |ends_at: Timestamp| local(ends_at, &self.zone);
-        let overrides = lapsing.iter().map(|Override { target, desired, ends_at, by, .. }| {
-            format!("{target} to {desired} until {}, by {by}", until(*ends_at))
+        let until = |at: Timestamp| local(at, &self.zone);
+        let overrides = lapsing.iter().map(|one| {
+            let Override { target, desired, set_at, ends_at, by, .. } = one;
+            let from = (*set_at > self.now).then(|| format!("from {} ", until(*set_at)));
+            let from = from.unwrap_or_default();
+            format!("{target} to {desired} {from}until {}, by {by}", until(*ends_at))
         });
         let pauses = lapsing_pauses.iter().map(|Pause { scope, ends_at, by, .. }| {
             format!("{scope} until {}, by {by}", until(*ends_at))
@@ -536,7 +558,7 @@ impl Plan {
         lapsing.map(|(what, instead, ends)| {
             let (count, ends) = (count(ends.len(), what), ends.join("; "));
             format!(
-                "{count} would end at once, because what it applies to goes ({ends}): {instead}, or \
+                "{count} would end early, because what it applies to goes ({ends}): {instead}, or \
                  pass --leave"
             )
         })
