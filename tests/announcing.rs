@@ -1,6 +1,11 @@
 //! Notice before a stop: each stop is announced once, and called off once if it does not come.
 
-use domain::{notice::StopNotice, schedule::Desired};
+use domain::{
+    activity::{Action, Author},
+    configuration::{Pause, PauseScope},
+    notice::StopNotice,
+    schedule::Desired,
+};
 use environment::SteppedClock;
 use jiff::{SignedDuration, Timestamp};
 use lifecycle::Report;
@@ -175,6 +180,27 @@ fn a_stop_that_was_made_is_not_called_off() {
         world.run_until(monday("18:10:30")).await;
         assert_eq!(world.touched().len(), 1);
         assert_eq!(said(&mut world), [(1, monday("17:45:00"))]);
+    });
+}
+
+#[test]
+fn a_stop_that_a_pause_put_off_is_announced_for_its_end_and_not_called_off() {
+    run(async {
+        let mut world =
+            World::start(&configuration(""), &one_of_each_kind(), monday("17:38:00")).await;
+        let pause = Pause {
+            scope: PauseScope::Everything,
+            starts: false,
+            set_at: monday("17:38:00"),
+            ends_at: monday("19:30:00"),
+            by: "a person".to_owned(),
+            why: "release".to_owned(),
+        };
+        let paused = Author::from("a person").does(Action::paused(&pause), pause.set_at);
+        world.local.store().replace_pause(&pause, None, &paused).await.unwrap();
+        world.run_until(monday("19:50:30")).await;
+        assert_eq!(world.touched().len(), 4);
+        assert_eq!(said(&mut world), [(4, monday("19:15:00"))]);
     });
 }
 

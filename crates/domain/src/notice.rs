@@ -154,12 +154,18 @@ pub fn still_stops(
     let (Some(period), true) = (policy.notice, membership.schedule() == Some(schedule)) else {
         return false;
     };
-    let is_handled = record.handled.as_ref().is_some_and(|handled| {
-        let was_stopped = handled.desired == Some(Desired::Stopped);
-        let since = if was_stopped { edge - period.get() } else { edge };
-        handled.key.instant >= since
+    let is_handled = record.handled.as_ref().is_some_and(|handled| match handled.desired {
+        // A pause may have put it off from an edge before the announcement.
+        Some(Desired::Stopped) => stop_began(record).is_some_and(|at| at >= edge - period.get()),
+        Some(Desired::Running) | None => handled.key.instant >= edge,
     });
     is_handled || next_stop(record, rules, now.min(edge - INSTANT_BEFORE), edge).is_some()
+}
+
+/// Returns when the stop that a record shows as handled was claimed, or acknowledged.
+fn stop_began(record: &Record) -> Option<Timestamp> {
+    let ended = || Some(record.last.as_ref()?.claimed_at);
+    record.in_flight().map(|transition| transition.claimed_at).or_else(ended)
 }
 
 /// Returns when a record that is not stopped is to be, from one instant to another: at an edge, or

@@ -251,8 +251,8 @@ pub struct Transition {
     pub was_running: bool,
 }
 
-/// How the last edge that was acted on or acknowledged ended. No decision depends on it; digests
-/// count it.
+/// How the last edge that was acted on or acknowledged ended. No request depends on it: digests
+/// count it, and a stop that it shows is not called off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Last {
     /// The edge that was the handled one when it ended.

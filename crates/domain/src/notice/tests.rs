@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     configuration::PauseScope,
-    record::Rank,
+    record::{Ending, Last, Rank},
     tests::fixtures::{World, at, office_droplet, reference, schedule_name, world},
 };
 
@@ -16,6 +16,16 @@ fn noticing() -> World {
 /// A Droplet that has been running since Monday morning.
 fn web() -> Record {
     office_droplet().settled(Power::Running).having_handled("mon 08:00", RUNNING)
+}
+
+/// The Droplet, off since a stop for an edge of `office` that was claimed at another instant.
+fn stopped(edge: &str, claimed_at: &str) -> Record {
+    let record = web().having_handled(edge, STOPPED).settled(Power::Stopped);
+    let key = record.handled.as_ref().unwrap().key;
+    let (claimed_at, ending) = (at(claimed_at), Ending::Seen);
+    let (asked_at, finished_at, method) = (Some(claimed_at), claimed_at, None);
+    let last = Last { key, claimed_at, asked_at, finished_at, ending, method };
+    Record { last: Some(last), ..record }
 }
 
 /// Checks when the Droplet's stop is, as announced at an instant.
@@ -99,22 +109,36 @@ fn an_announced_stop_stands_until_nothing_of_it_is_to_be_stopped() {
         still_stops(record, world.rules(), &office, edge, at(now))
     };
     let world = noticing();
-    let stopped = web().having_handled("mon 19:00", STOPPED).settled(Power::Stopped);
     for now in ["mon 18:30", "mon 19:00", "mon 19:01"] {
         assert!(stands(&world, &web(), now), "{now}");
     }
-    assert!(stands(&world, &stopped, "mon 19:01"));
+    assert!(stands(&world, &stopped("mon 19:00", "mon 19:00:20"), "mon 19:01"));
+    let stopping = web().having_handled("mon 19:00", STOPPED);
+    let stopping = stopping.in_flight_towards(Direction::Stop, "mon 19:00:20");
+    assert!(stands(&world, &stopping, "mon 19:01"));
     let started = web().having_handled_ranked("mon 19:00:30", Rank::Manual, RUNNING);
     assert!(stands(&world, &started, "mon 19:01"), "a person started it again");
-    let earlier = stopped.clone().having_handled("mon 18:40", STOPPED);
+    let earlier = stopped("mon 18:40", "mon 18:40");
     assert!(stands(&world, &earlier, "mon 18:45"), "it was stopped earlier than announced");
-    let at_noon = stopped.having_handled("mon 12:00", STOPPED);
+    let at_noon = stopped("mon 12:00", "mon 12:00");
     assert!(!stands(&world, &at_noon, "mon 18:45"), "it was stopped before");
     let overridden = noticing().overriding("office", RUNNING, "mon 18:59:30", "mon 21:00");
     for now in ["mon 18:59:45", "mon 19:00:05"] {
         assert!(!stands(&overridden, &web(), now), "{now}");
     }
     assert!(!stands(&world, &web().tagged(&["offhours:other"]), "mon 18:30"));
+}
+
+#[test]
+fn a_stop_at_the_end_of_a_pause_is_not_called_off_once_it_has_begun() {
+    let world = noticing().pausing(PauseScope::Everything, false, "mon 18:10", "mon 21:00");
+    let (office, edge) = (schedule_name("office"), at("mon 21:00"));
+    let stands =
+        |record: &Record| still_stops(record, world.rules(), &office, edge, at("mon 21:01"));
+    let stopping = web().having_handled("mon 19:00", STOPPED);
+    assert!(stands(&stopping.in_flight_towards(Direction::Stop, "mon 21:00:20")));
+    assert!(stands(&stopped("mon 19:00", "mon 21:00:20")));
+    assert!(!stands(&stopped("mon 19:00", "mon 19:00:20")), "it was stopped before the pause");
 }
 
 #[test]
