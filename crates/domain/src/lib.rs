@@ -18,6 +18,7 @@ pub mod history;
 pub mod invocation;
 pub mod joining;
 pub mod left_behind;
+pub mod left_running;
 pub mod look;
 mod measure;
 pub mod membership;

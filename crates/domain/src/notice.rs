@@ -7,10 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     configuration::{Mode, Rule},
-    decision::{
-        Decision, EDGES_AHEAD, INSTANT_BEFORE, LeaveReason, Rules, coming_edges, is_retained, judge,
-    },
+    decision::{Decision, EDGES_AHEAD, INSTANT_BEFORE, LeaveReason, Rules, coming_edges, judge},
     digest::{Named, in_zone},
+    left_running::is_left_running,
     membership::{Membership, Subject},
     record::{Direction, Phase, Record},
     reference::ScheduleName,
@@ -168,17 +167,15 @@ fn stop_began(record: &Record) -> Option<Timestamp> {
     record.in_flight().map(|transition| transition.claimed_at).or_else(ended)
 }
 
-/// Returns when a record that is not stopped is to be, from one instant to another: at an edge, or
-/// when a pause ends that bars the stop.
+/// Returns when a record that runs, or is to be started, is to be stopped, from one instant to
+/// another: at an edge, or when a pause ends that bars the stop.
 fn next_stop(
     record: &Record,
     rules: Rules<'_>,
     from: Timestamp,
     latest: Timestamp,
 ) -> Option<Timestamp> {
-    if matches!(record.phase, Phase::Settled { at: Power::Stopped }) {
-        return None;
-    }
+    let mut is_off = matches!(record.phase, Phase::Settled { at: Power::Stopped });
     let subject = Subject::recorded(record);
     let mut edges = coming_edges(record, rules, from).take(EDGES_AHEAD);
     let mut at = from;
@@ -186,12 +183,13 @@ fn next_stop(
         let verdict = judge(record, subject, rules, at);
         at = match verdict.decision {
             Decision::Act(due) if due.direction == Direction::Stop => {
-                let policy = verdict.membership.policy(rules.configuration);
-                let is_left = is_retained(record, &policy, due.direction, &due.cause);
-                return (due.mode == Mode::Act && !is_left).then_some(at);
+                let edge = verdict.edge.as_ref();
+                let is_left = edge.is_some_and(|edge| is_left_running(record, rules, edge, at));
+                return (due.mode == Mode::Act && !is_off && !is_left).then_some(at);
             }
             Decision::Leave(LeaveReason::Paused(pause)) => pause.ends_at,
-            Decision::Act(_) | Decision::AskAgain(_) | Decision::Leave(_) => {
+            decision @ (Decision::Act(_) | Decision::AskAgain(_) | Decision::Leave(_)) => {
+                is_off &= !matches!(decision, Decision::Act(_));
                 edges.find(|edge| edge.key.instant > at)?.key.instant
             }
         };

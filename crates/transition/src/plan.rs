@@ -7,10 +7,11 @@ use domain::{
     decision::{Decision, Due, LeaveReason, Why, judge, mode},
     hibernation::Mark,
     history::HistoryEntry,
+    left_running::is_too_late,
     membership::Subject,
     record::{
         Ask, Cause, Direction, Ending, Forced, Handled, INVENTORY_INTERVAL, LOOK_AGE, Opposite,
-        PERMIT, Permit, Phase, Rank, Record, Request, Transition, effect_timeout,
+        PERMIT, Permit, Phase, Rank, Record, Request, Transition,
     },
     resource::Power,
     schedule::Desired,
@@ -153,16 +154,11 @@ impl Planner<'_> {
         stops && self.view.seen.resource.facts.silent && !was_off
     }
 
-    /// Reports whether the next start comes before a stop of a database or a node pool could be
-    /// done and undone: after an outage it would shrink minutes before opening. A schedule that
-    /// leaves no more time than that is followed as it is written.
+    /// Reports whether a stop comes too late to be worth it.
     fn is_too_late(&self, cause: &Cause, edge: &Handled) -> bool {
-        let kind = self.view.record.kind();
-        let asked_for = matches!(cause, Cause::Manual { .. } | Cause::OverrideSet);
+        let View { record, rules, now, .. } = self.view;
         self.direction == Direction::Stop
-            && !asked_for
-            && kind.is_sized()
-            && self.view.is_late(edge.key.instant, effect_timeout(kind) * 2)
+            && is_too_late(record, rules, cause, edge.key.instant, now)
     }
 
     /// Handles a newer edge in the same direction.

@@ -5,6 +5,7 @@ use domain::{
     decision::{Rules, due_at, next_start},
     hibernation::{Log, Manifest, Sight},
     history::HistoryEntry,
+    left_running::is_late,
     look::Look,
     record::{Direction, Record, Writer},
     resource::{LoggedAction, Resource, SavedState},
@@ -90,13 +91,9 @@ impl<'a> View<'a> {
         next_start(self.record, self.rules, self.now)
     }
 
-    /// Reports whether the next start has come nearer since an edge than a stop and its start take
-    /// together. A schedule that leaves no more time than that is followed all the same.
+    /// Reports whether a stop for an edge comes too late to be undone before the next start.
     pub(crate) fn is_late(self, edge: Timestamp, both: SignedDuration) -> bool {
-        self.next_start().is_some_and(|start| {
-            let lacks_time = |from| start.duration_since(from) < both;
-            lacks_time(self.now) && !lacks_time(edge)
-        })
+        is_late(self.record, self.rules, edge, both, self.now)
     }
 
     /// The size that a stop leads to: fixed by its claim if that changes a machine's plan.

@@ -103,6 +103,25 @@ fn what_is_stopped_once_an_override_or_a_pause_ends_is_announced_for_then() {
 }
 
 #[test]
+fn the_stop_of_what_starts_before_it_is_announced() {
+    let stopped = stopped("mon 19:00", "mon 19:00:20");
+    let announced = |edge| announced_at(&stopped, noticing().rules(), at(edge));
+    assert_eq!(announced("tue 19:00"), Some(at("tue 18:00")));
+    let left_off = web().having_handled("tue 08:00", RUNNING).settled(Power::Stopped);
+    assert_eq!(announced_at(&left_off, noticing().rules(), at("tue 19:00")), None);
+}
+
+#[test]
+fn a_stop_that_comes_too_late_is_not_announced() {
+    let reference = reference("do-main/database/9cc10173-e9ea-4176-9dbc-a4cee4c4ff30");
+    let database = Record { reference, ..web() };
+    let until = |until| noticing().pausing(PauseScope::Everything, false, "mon 18:10", until);
+    check(&until("tue 06:59"), &database, "tue 06:30", Some("tue 06:59"));
+    check(&until("tue 07:01"), &database, "tue 06:30", None);
+    check(&until("tue 07:01"), &web(), "tue 06:30", Some("tue 07:01"));
+}
+
+#[test]
 fn an_announced_stop_stands_until_nothing_of_it_is_to_be_stopped() {
     let (office, edge) = (schedule_name("office"), at("mon 19:00"));
     let stands = |world: &World, record: &Record, now| {
