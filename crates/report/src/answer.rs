@@ -75,13 +75,15 @@ impl<'a> Answer<'a> {
         let EdgeExplanation { at, to, cause } = self.next_edge()?;
         let at = at?;
         let ahead = length(at.duration_since(self.now));
-        let unsent = Unsent::of(self.record, self.rules, to, at).but(self.zone, self.now);
+        let unsent = Unsent::of(self.record, self.rules, to, at);
+        let sent_at = unsent.paused_until.unwrap_or(at);
+        let unsent = unsent.but(self.zone, self.now);
         let early = self.early(at, to, &cause).filter(|_| unsent.is_empty()).unwrap_or_default();
-        let notice = announced_at(self.record, self.rules, at).filter(|at| *at > self.now);
+        let notice = announced_at(self.record, self.rules, sent_at).filter(|at| *at > self.now);
         let notice = notice.map(|at| format!(", announced at {}", short(at, self.zone, self.now)));
         let notice = notice.unwrap_or_default();
         let (to, at) = (desired_or_any(to), short(at, self.zone, self.now));
-        Some(format!("Next: {to} at {at}, in {ahead}{early}{notice}{unsent}."))
+        Some(format!("Next: {to} at {at}, in {ahead}{early}{unsent}{notice}."))
     }
 
     /// The next edge to show.

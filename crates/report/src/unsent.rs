@@ -1,11 +1,10 @@
 //! Why nothing is sent at an edge: observe mode, or a pause.
 
-use std::iter;
-
 use domain::{
     ScheduleName,
     configuration::{Mode, Pause, Rule},
     decision::{Rules, observer, pause_of},
+    explanation::end_of_pauses,
     membership::{Membership, Subject},
     record::{Direction, Record},
     schedule::Desired,
@@ -64,13 +63,11 @@ impl Unsent {
         let Some(to) = to else {
             return Self::default();
         };
-        let end = |at: Timestamp| Some(pause(Direction::towards(to), at)?.ends_at);
-        // One pause may follow another.
-        let paused_until = iter::successors(end(at), |at| end(*at)).last();
+        let paused_until = end_of_pauses(at, |at| pause(Direction::towards(to), at));
         Self { only_observed, paused_until }
     }
 
-    /// `only observed`, or `paused until Fri 09:00 UTC`. `None` if something may be sent.
+    /// Why nothing is sent, such as `paused until Fri 09:00 UTC`. `None` if something may be.
     #[must_use]
     pub fn in_words(&self, zone: &TimeZone, now: Timestamp) -> Option<String> {
         if self.only_observed {

@@ -10,9 +10,10 @@ use std::{
 use domain::{
     ScheduleName,
     configuration::OverrideTarget,
-    decision::{Rules, coming_edges, coming_edges_of, judge},
-    explanation::standing_command,
+    decision::{Rules, coming_edges_of, judge},
+    explanation::{coming, standing_command, with_put_off},
     membership::Subject,
+    notice::announced_at,
     order::Order,
     record::{Direction, Phase, Record},
     schedule::Desired,
@@ -126,10 +127,25 @@ async fn in_force(args: &Args, context: &Context) -> anyhow::Result<Names> {
     Ok(Names { records, ..names })
 }
 
-/// When, in which wave, by which schedule, in which direction and by what cause resources change, and
-/// why nothing is sent.
-type Key =
-    (Timestamp, usize, Option<ScheduleName>, Option<Direction>, Option<&'static str>, Unsent);
+/// What resources of one row have in common.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    at: Timestamp,
+    /// 1 for the first ones of an instant.
+    wave: usize,
+    schedule: Option<ScheduleName>,
+    direction: Option<Direction>,
+    cause: Option<&'static str>,
+    unsent: Unsent,
+    announced_at: Option<Timestamp>,
+}
+
+impl Key {
+    /// What changes at one instant, in one direction.
+    fn change(&self) -> (Timestamp, Option<Direction>) {
+        (self.at, self.direction.filter(|_| self.cause.is_some()))
+    }
+}
 
 /// A state that is wanted from an instant on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -159,7 +175,7 @@ pub(super) struct Coming {
 impl Names {
     /// Everything that is wanted from one instant to another, in its order.
     fn coming(&self, args: &Args, from: Timestamp, until: Timestamp) -> Vec<Coming> {
-        let mut coming: BTreeMap<Key, Vec<&Record>> = BTreeMap::new();
+        let mut rows: BTreeMap<Key, Vec<&Record>> = BTreeMap::new();
         let rules = self.in_force.rules();
         let mut followed = BTreeSet::new();
         for record in &self.records {
@@ -172,17 +188,20 @@ impl Names {
             followed.extend(schedule.clone());
             let command = standing_command(record, &verdict, rules, from);
             let stands_until = command.as_ref().and_then(|command| command.until.as_ref()?.at);
-            let edges = coming_edges(record, rules, from)
+            let edges = coming(record, rules, from)
                 .skip_while(|edge| stands_until.is_some_and(|until| edge.key.instant < until))
                 .take_while(|edge| edge.key.instant <= until)
                 .map(|edge| (edge.key.instant, edge.desired, Some(edge.cause.name())));
             for (at, to, cause) in [(from, verdict.desired, None)].into_iter().chain(edges) {
                 let unsent = Unsent::of(record, rules, to, at);
-                let key = (at, 1, schedule.clone(), to.map(Direction::towards), cause, unsent);
-                coming.entry(key).or_default().push(record);
+                let is_stop = to == Some(Desired::Stopped) && cause.is_some();
+                let announced_at = is_stop.then(|| announced_at(record, rules, at)).flatten();
+                let (schedule, direction) = (schedule.clone(), to.map(Direction::towards));
+                let key = Key { at, wave: 1, schedule, direction, cause, unsent, announced_at };
+                rows.entry(key).or_default().push(record);
             }
         }
-        let mut coming = in_waves(coming, rules);
+        let mut rows = in_waves(rows, rules);
         let alone = rules.configuration.schedules.iter().filter(|(name, _)| {
             args.resources.is_empty() && !followed.contains(name) && is_chosen(args, Some(name))
         });
@@ -190,51 +209,52 @@ impl Names {
             let target = OverrideTarget::Schedule(name.clone());
             let overridden = rules.overrides.get(&target).filter(|one| one.is_active(from));
             let now = overridden.map_or(rule.schedule.desired_at(from), |one| Some(one.desired));
-            let edges = coming_edges_of(name, rules, from)
+            let unsent = |to, at| Unsent::of_schedule(name, rule, rules, to, at);
+            let edges = coming_edges_of(name, rules, from);
+            let edges = with_put_off(None, edges, |edge, at| unsent(edge.desired, at).paused_until)
                 .take_while(|edge| edge.key.instant <= until)
                 .map(|edge| (edge.key.instant, edge.desired, Some(edge.cause.name())));
             for (at, to, cause) in [(from, now, None)].into_iter().chain(edges) {
-                let direction = to.map(Direction::towards);
-                let unsent = Unsent::of_schedule(name, rule, rules, to, at);
-                coming.insert((at, 1, Some(name.clone()), direction, cause, unsent), Vec::new());
+                let unsent = unsent(to, at);
+                let is_stop = to == Some(Desired::Stopped) && cause.is_some();
+                let notice = rule.policy.notice.filter(|_| is_stop && unsent == Unsent::default());
+                let announced_at = notice.map(|notice| at - notice.get());
+                let (schedule, direction) = (Some(name.clone()), to.map(Direction::towards));
+                let key = Key { at, wave: 1, schedule, direction, cause, unsent, announced_at };
+                rows.insert(key, Vec::new());
             }
         }
-        let row = |((at, wave, schedule, direction, cause, unsent), records): (Key, Vec<_>)| {
-            let is_stop = direction == Some(Direction::Stop) && cause.is_some();
-            let rule = schedule.as_ref().and_then(|name| rules.configuration.schedules.get(name));
-            let rule = rule.filter(|_| is_stop && !unsent.only_observed);
-            let announced_at = rule.and_then(|rule| Some(at - rule.policy.notice?.get()));
+        let row = |(key, records): (Key, Vec<&Record>)| {
+            let Key { at, wave, schedule, direction, cause, unsent, announced_at } = key;
             let resources = records.into_iter().map(Named::from).collect();
             let wave = (wave > 1).then_some(wave);
             let to = direction.map(Direction::desired);
             Coming { at, wave, announced_at, to, schedule, cause, unsent, resources }
         };
-        coming.into_iter().map(row).collect()
+        rows.into_iter().map(row).collect()
     }
 }
 
 /// Puts what changes at one instant into the waves of its order.
 fn in_waves<'a>(
-    coming: BTreeMap<Key, Vec<&'a Record>>,
+    rows: BTreeMap<Key, Vec<&'a Record>>,
     rules: Rules<'a>,
 ) -> BTreeMap<Key, Vec<&'a Record>> {
     let mut changes: BTreeMap<_, Vec<&Record>> = BTreeMap::new();
-    for ((at, _, _, direction, cause, _), records) in &coming {
-        changes.entry((*at, *direction, cause.is_some())).or_default().extend(records);
+    for (key, records) in &rows {
+        changes.entry(key.change()).or_default().extend(records);
     }
-    let waves = |(key, records): ((_, Option<Direction>, bool), Vec<&'a Record>)| {
-        let direction = key.1.filter(|_| key.2);
+    let waves = |((at, direction), records): ((_, Option<Direction>), Vec<&'a Record>)| {
         let waves = direction.map(|direction| Order::of(records, rules).waves(direction));
-        (key, waves.unwrap_or_default())
+        ((at, direction), waves.unwrap_or_default())
     };
     let waves: BTreeMap<_, _> = changes.into_iter().map(waves).collect();
     let mut in_waves: BTreeMap<Key, Vec<&Record>> = BTreeMap::new();
-    for ((at, first, schedule, direction, cause, unsent), records) in coming {
-        let waves = &waves[&(at, direction, cause.is_some())];
+    for (key, records) in rows {
+        let waves = &waves[&key.change()];
         for record in records {
-            let wave = waves.get(&record.reference).copied().unwrap_or(first);
-            let key = (at, wave, schedule.clone(), direction, cause, unsent);
-            in_waves.entry(key).or_default().push(record);
+            let wave = waves.get(&record.reference).copied().unwrap_or(key.wave);
+            in_waves.entry(Key { wave, ..key.clone() }).or_default().push(record);
         }
     }
     in_waves

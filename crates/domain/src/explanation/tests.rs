@@ -3,8 +3,7 @@
 
 use super::*;
 use crate::{
-    decision::judge,
-    membership::Subject,
+    configuration::PauseScope,
     resource::Power,
     tests::fixtures::{World, at, daily, droplet, office_droplet, world},
 };
@@ -81,4 +80,42 @@ fn the_next_edge_has_a_desired_state_and_belongs_to_what_may_be_touched() {
     let two = world().with_schedule("night", daily("20:00", "06:00"));
     let conflict = office_droplet().tagged(&["offhours:office", "offhours:night"]);
     assert_eq!(shown(&two, &conflict, "mon 09:00"), (None, None));
+}
+
+/// Checks what comes after an instant: each time a state.
+#[track_caller]
+fn comes(world: &World, record: &Record, now: &str, expected: &[(&str, Desired)]) {
+    let edges = coming(record, world.rules(), at(now)).take(expected.len());
+    let found: Vec<_> = edges.map(|edge| (edge.key.instant, edge.desired)).collect();
+    let expected: Vec<_> = expected.iter().map(|(time, to)| (at(time), Some(*to))).collect();
+    assert_eq!(found, expected, "{now}");
+}
+
+#[test]
+fn an_edge_that_a_pause_puts_off_comes_at_its_end() {
+    let everything = || PauseScope::Everything;
+    let paused = |starts, until| world().pausing(everything(), starts, "mon 17:00", until);
+    let record = || office_droplet().having_handled("mon 08:00", RUNNING);
+    let (edge, end, start) =
+        (("mon 19:00", STOPPED), ("mon 21:00", STOPPED), ("tue 08:00", RUNNING));
+    let evening = paused(false, "mon 21:00");
+    comes(&evening, &record(), "mon 17:00", &[edge, end, start]);
+    comes(&evening, &record(), "mon 20:00", &[end, start]);
+    let next = EdgeExplanation { at: Some(at(end.0)), to: Some(STOPPED), cause: Cause::Schedule };
+    assert_eq!(shown(&evening, &record(), "mon 20:00").1, Some(next));
+    let stopped = record().having_handled("mon 19:00", STOPPED);
+    comes(&evening, &stopped.settled(Power::Stopped), "mon 20:00", &[start]);
+    let stopping = record().in_flight_towards(Direction::Stop, "mon 16:59");
+    comes(&evening, &stopping, "mon 20:00", &[start]);
+
+    // A later edge counts in its place: one that is sent, or is put off itself.
+    let next_stop = ("tue 19:00", STOPPED);
+    comes(&paused(true, "tue 09:00"), &record(), "mon 17:00", &[edge, start, next_stop]);
+    let again = ("tue 09:00", RUNNING);
+    comes(&paused(false, "tue 09:00"), &record(), "mon 17:00", &[edge, start, again, next_stop]);
+    // One pause follows another, and one does not reach the edge.
+    let office = PauseScope::Schedule("office".parse().unwrap());
+    let both = paused(false, "mon 19:30").pausing(office, false, "mon 19:20", "mon 21:00");
+    comes(&both, &record(), "mon 17:00", &[edge, end, start]);
+    comes(&paused(false, "mon 19:00"), &record(), "mon 17:00", &[edge, start]);
 }

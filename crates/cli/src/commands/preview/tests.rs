@@ -67,35 +67,52 @@ fn a_stop_is_shown_with_when_it_is_announced() {
 }
 
 #[test]
-fn an_edge_within_a_pause_is_shown_with_its_end() {
-    let mut in_force = in_force();
-    let pause = Pause {
-        scope: PauseScope::Everything,
-        starts: false,
-        set_at: now(),
-        ends_at: at("2026-11-23T08:00:00Z"),
-        by: "ada".to_owned(),
-        why: "moving".to_owned(),
-    };
-    in_force.overrides = in_force.overrides.with_pauses([pause]);
-    let record = office("do-main/droplet/1", "web-1");
-    for records in [vec![record], Vec::new()] {
-        let names = Names { in_force: in_force.clone(), records, now: now() };
+fn an_edge_within_a_pause_is_shown_with_its_end_and_at_that() {
+    // Each edge after now: its time, how long the pause still lasts, and when it is announced.
+    let edges = |until: &str, records: Vec<Record>| {
+        let mut in_force = in_force();
+        for rule in Arc::make_mut(&mut in_force.configuration).schedules.values_mut() {
+            rule.policy.notice = Some("15m".parse().unwrap());
+        }
+        let pause = Pause {
+            scope: PauseScope::Everything,
+            starts: false,
+            set_at: now(),
+            ends_at: at(until),
+            by: "ada".to_owned(),
+            why: "moving".to_owned(),
+        };
+        in_force.overrides = in_force.overrides.with_pauses([pause]);
+        let names = Names { in_force, records, now: now() };
         let args = Line::parse_from(["preview", "--schedule", "office"]).args;
         let coming = names.coming(&args, now(), now() + SignedDuration::from_hours(78));
-        let written = serde_json::to_value(&coming).unwrap();
-        let unsent = written.as_array().unwrap().iter().map(|one| {
-            assert_eq!(one["only_observed"], serde_json::Value::Null);
-            (one["at"].as_str().unwrap(), one["paused_until"].as_str())
+        let shown = coming.into_iter().skip(1).map(|one| {
+            assert!(!one.unsent.only_observed);
+            let direction = one.to.map(Direction::towards);
+            (one.at, direction, one.unsent.paused_until, one.announced_at)
         });
-        let end = Some("2026-11-23T08:00:00Z");
+        shown.collect::<Vec<_>>()
+    };
+    let (stop, start) = (Some(Direction::Stop), Some(Direction::Start));
+    let on = |time: &str| at(&format!("2026-11-{time}:00Z"));
+    let last = (on("23T18:00"), stop, None, Some(on("23T17:45")));
+    for records in [vec![office("do-main/droplet/1", "web-1")], Vec::new()] {
+        let end = on("20T20:00");
         let expected = [
-            ("2026-11-20T17:55:00Z", end),
-            ("2026-11-20T18:00:00Z", end),
-            ("2026-11-23T07:00:00Z", end),
-            ("2026-11-23T18:00:00Z", None),
+            (on("20T18:00"), stop, Some(end), None),
+            (end, stop, None, Some(on("20T19:45"))),
+            (on("23T07:00"), start, None, None),
+            last,
         ];
-        assert_eq!(unsent.collect::<Vec<_>>(), expected);
+        assert_eq!(edges("2026-11-20T20:00:00Z", records.clone()), expected);
+        let end = on("23T08:00");
+        let expected = [
+            (on("20T18:00"), stop, Some(end), None),
+            (on("23T07:00"), start, Some(end), None),
+            (end, start, None, None),
+            last,
+        ];
+        assert_eq!(edges("2026-11-23T08:00:00Z", records), expected);
     }
 }
 

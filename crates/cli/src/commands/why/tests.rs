@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use domain::{
-    configuration::{DropletMethod, Mode, Override, OverrideTarget, Overrides, Policy},
+    configuration::{
+        DropletMethod, Mode, Override, OverrideTarget, Overrides, Pause, PauseScope, Policy,
+    },
     record::UntilTag,
     record::{ManualCommand, Phase},
     resource::Power,
@@ -170,16 +172,32 @@ fn a_stop_that_will_be_announced_says_when() {
     for rule in configuration.schedules.values_mut() {
         rule.policy.notice = Some("15m".parse().unwrap());
     }
-    let all = InForce { configuration: Arc::new(configuration), ..in_force() };
-    let next = |instant: &str| {
-        let (why, _) = why_at(&office("do-main/droplet/1", "web-1"), &all, instant);
+    let mut all = InForce { configuration: Arc::new(configuration), ..in_force() };
+    let next_of = |all: &InForce, instant: &str| {
+        let (why, _) = why_at(&office("do-main/droplet/1", "web-1"), all, instant);
         why.answer.last().unwrap().clone()
     };
     let stop = "Next: stopped at Fri 19:00 CET, in";
+    let next = |instant: &str| next_of(&all, instant);
     assert_eq!(next("2026-11-20T16:00:00Z"), format!("{stop} 2h, announced at Fri 18:45 CET."));
     // By then it was announced.
     assert_eq!(next("2026-11-20T17:50:00Z"), format!("{stop} 10m."));
 }
+    let pause = Pause {
+        scope: PauseScope::Everything,
+        starts: false,
+        set_at: at("2026-11-20T16:00:00Z"),
+        ends_at: at("2026-11-20T20:00:00Z"),
+        by: "ada".to_owned(),
+        why: "release".to_owned(),
+    };
+    all.overrides = all.overrides.with_pauses([pause]);
+    let announced = "announced at Fri 20:45 CET.";
+    let until = "but paused until Fri 21:00 CET";
+    let found = next_of(&all, "2026-11-20T16:00:00Z");
+    assert_eq!(found, format!("{stop} 2h, {until}, {announced}"));
+    let found = next_of(&all, "2026-11-20T18:30:00Z");
+    assert_eq!(found, format!("Next: stopped at Fri 21:00 CET, in 1h 30m, {announced}"));
 
 #[test]
 fn what_it_waits_for_comes_second() {
