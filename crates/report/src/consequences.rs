@@ -9,9 +9,11 @@ use domain::{
         Account, Configuration, Mode, Override, OverrideTarget, Pattern, Pause, PauseScope,
         Selector,
     },
-    decision::{Decision, LeaveReason, Rules, Verdict, coming_edges, judge, mode, override_of},
+    decision::{Decision, DesiredEdge, LeaveReason, Rules, Verdict, judge, mode, override_of},
+    explanation::coming,
     joining::join_all,
     left_behind::{barrier, coverage},
+    left_running::is_left_running,
     membership::{Exclusion, Membership, Subject},
     record::{Direction, Phase, Record},
     renaming::joined,
@@ -23,7 +25,7 @@ use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::Named;
+use crate::{Named, unsent::Unsent};
 
 /// How far ahead stops and starts are shown.
 pub const SOON: SignedDuration = SignedDuration::from_mins(15);
@@ -384,10 +386,15 @@ fn soon(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) ->
     if !verdict.opted_in || record.held {
         return None;
     }
+    let is_sent = |edge: &DesiredEdge, at| {
+        let unsent = Unsent::of(record, rules, edge.desired, at);
+        unsent.paused_until.is_none() && !is_left_running(record, rules, edge, at)
+    };
     let due = match &verdict.decision {
-        Decision::Act(due) => Some((now, due.direction)),
+        Decision::Act(_) => verdict.edge.iter().find(|edge| is_sent(edge, now)),
         Decision::AskAgain(_) | Decision::Leave(_) => None,
     };
+    let due = due.and_then(|edge| Some((now, Direction::towards(edge.desired?))));
     let is_there = |direction: Direction| match &record.phase {
         // A start restores what is saved, whatever the power says.
         Phase::Settled { at } => {
@@ -397,8 +404,9 @@ fn soon(record: &Record, verdict: &Verdict, rules: Rules<'_>, now: Timestamp) ->
         Phase::InFlight { transition } => transition.direction == direction,
         Phase::Refused { .. } | Phase::Stuck { .. } | Phase::Gone { .. } => false,
     };
-    let coming = coming_edges(record, rules, now)
+    let coming = coming(record, rules, now)
         .take_while(|edge| edge.key.instant <= now + SOON)
+        .filter(|edge| is_sent(edge, edge.key.instant))
         .filter_map(|edge| Some((edge.key.instant, Direction::towards(edge.desired?))));
     let (at, direction) = due.into_iter().chain(coming).find(|(_, d)| !is_there(*d))?;
     let policy = verdict.membership.policy(rules.configuration);
@@ -417,4 +425,49 @@ fn hard_cut(record: &Record, verdict: &Verdict, rules: Rules<'_>) -> Option<Sche
     let name = verdict.membership.schedule()?;
     let switched_off = StopMethod::to_switch_off(record.kind(), &policy);
     (switched_off == StopMethod::PowerOff).then(|| name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::configuration::{Overrides, Pause};
+
+    use super::*;
+    use crate::scene::{OFFICE, in_force, monday, pool, web};
+
+    /// When a Droplet and a node pool of `office` are stopped or started soon by an apply.
+    fn soon_of(overrides: Overrides, now: &str) -> Vec<(Timestamp, Direction, String)> {
+        let in_force = domain::decision::InForce { overrides, ..in_force(OFFICE) };
+        let pool = pool(
+            "do-main/node-pool/1bb8e7d2-4d0c-4a5b-9a53-1c5e0d3f2a11/\
+                         2bb8e7d2-4d0c-4a5b-9a53-1c5e0d3f2a11",
+            "pool",
+            &["offhours:office"],
+        );
+        let (rules, now) = (in_force.rules(), monday(now));
+        let all = Consequences::of(&[web(), pool], rules, rules, &BTreeMap::new(), now);
+        let of = |one: Soon| (one.at, one.direction, one.resource.name);
+        all.soon.into_iter().map(of).collect()
+    }
+
+    #[test]
+    fn what_starts_again_too_soon_is_not_stopped_by_an_apply() {
+        let stops = |time, names: &[&str]| {
+            let of = |name: &&str| (monday(time), Direction::Stop, (*name).to_owned());
+            names.iter().map(of).collect::<Vec<_>>()
+        };
+        let both = ["web", "pool"];
+        assert_eq!(soon_of(Overrides::default(), "07:29:00"), stops("07:29:00", &both));
+        assert_eq!(soon_of(Overrides::default(), "07:31:00"), stops("07:31:00", &["web"]));
+        assert_eq!(soon_of(Overrides::default(), "17:50:00"), stops("18:00:00", &both));
+        let pause = |until| {
+            let (set_at, ends_at) = (monday("17:00:00"), monday(until));
+            let (by, why) = ("ada".to_owned(), "release".to_owned());
+            let pause =
+                Pause { scope: PauseScope::Everything, starts: false, set_at, ends_at, by, why };
+            Overrides::default().with_pauses([pause])
+        };
+        assert_eq!(soon_of(pause("18:02:00"), "17:50:00"), stops("18:02:00", &both));
+        assert_eq!(soon_of(pause("18:20:00"), "17:50:00"), []);
+        assert_eq!(soon_of(pause("18:20:00"), "18:10:00"), stops("18:20:00", &both));
+    }
 }
