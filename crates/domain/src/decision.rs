@@ -246,7 +246,7 @@ fn decide(
     let Some(edge) = edge else {
         return leave(LeaveReason::NothingDesired);
     };
-    if record.held && edge.key.rank != Rank::Manual && !brings_back(record, edge) {
+    if edge.key.rank != Rank::Manual && is_held_from(record, edge.desired) {
         // What is under way came from a command, or gives back what Offhours had stopped.
         return match record.in_flight() {
             Some(transition) if wants_asking(record, now) => {
@@ -291,6 +291,13 @@ fn decide(
 /// Reports whether an edge would start a resource that Offhours itself has stopped, or owes a size.
 fn brings_back(record: &Record, edge: &DesiredEdge) -> bool {
     edge.desired == Some(Desired::Running) && is_to_come_back(record)
+}
+
+/// Reports whether a record is held, and an edge to this state does not give back what Offhours
+/// itself has stopped.
+#[must_use]
+pub fn is_held_from(record: &Record, to: Option<Desired>) -> bool {
+    record.held && !(to == Some(Desired::Running) && is_to_come_back(record))
 }
 
 /// Reports whether Offhours itself has stopped the resource, or owes it a size.

@@ -1,9 +1,9 @@
-//! Why nothing is sent at an edge: observe mode, or a pause.
+//! Why nothing is sent at an edge: observe mode, an approval that is missing, or a pause.
 
 use domain::{
     ScheduleName,
     configuration::{Mode, Pause, Rule},
-    decision::{Rules, observer, pause_of},
+    decision::{LeaveReason, Rules, is_held_from, observer, pause_of},
     explanation::end_of_pauses,
     membership::{Membership, Subject},
     record::{Direction, Record},
@@ -21,6 +21,9 @@ pub struct Unsent {
     /// Whether nothing is ever sent, because of observe mode; omitted if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub only_observed: bool,
+    /// Whether it is held until a person approves it; omitted if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
     /// When the pause ends that keeps anything from being sent then; omitted if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<Timestamp>,
@@ -33,7 +36,13 @@ impl Unsent {
         let membership = Membership::of(Subject::recorded(record), rules.configuration);
         let policy = membership.policy(rules.configuration);
         let is_observed = observer(record, &policy, rules.configuration).is_some();
-        Self::when(is_observed, to, at, |direction, at| pause_of(record, rules, direction, at))
+        let held = is_held_from(record, to);
+        Self {
+            held,
+            ..Self::when(is_observed, to, at, |direction, at| {
+                pause_of(record, rules, direction, at)
+            })
+        }
     }
 
     /// Why nothing is sent to any resource of a schedule at the edge to this state.
@@ -64,7 +73,7 @@ impl Unsent {
             return Self::default();
         };
         let paused_until = end_of_pauses(at, |at| pause(Direction::towards(to), at));
-        Self { only_observed, paused_until }
+        Self { only_observed, held: false, paused_until }
     }
 
     /// Why nothing is sent, such as `paused until Fri 09:00 UTC`. `None` if something may be.
@@ -72,6 +81,9 @@ impl Unsent {
     pub fn in_words(&self, zone: &TimeZone, now: Timestamp) -> Option<String> {
         if self.only_observed {
             return Some("only observed".to_owned());
+        }
+        if self.held {
+            return Some(LeaveReason::Held.to_string());
         }
         Some(format!("paused until {}", short(self.paused_until?, zone, now)))
     }
@@ -86,6 +98,7 @@ impl Unsent {
 #[cfg(test)]
 mod tests {
     use domain::configuration::PauseScope;
+    use testing::history::handled;
 
     use super::*;
     use crate::scene::{OFFICE, in_force, monday, office, web};
@@ -130,5 +143,22 @@ mod tests {
         assert_eq!(unsent(&both, Mode::Act), expected);
         let observed = ", but only observed";
         assert_eq!(unsent(&both, Mode::Observe), [[observed; 2]; 2]);
+    }
+
+    #[test]
+    fn what_is_held_is_sent_nothing_but_what_brings_it_back() {
+        let in_force = in_force(OFFICE);
+        let but = |record: &Record, to| {
+            let unsent = Unsent::of(record, in_force.rules(), Some(to), monday("18:00:00"));
+            unsent.but(&TimeZone::UTC, monday("10:00:00"))
+        };
+        let words = ", but held until `offhours approve`";
+        let held = Record { held: true, ..web() };
+        assert_eq!(but(&held, Desired::Stopped), words);
+        assert_eq!(but(&held, Desired::Running), words);
+        let handled = handled(monday("09:00:00"), Desired::Stopped, "office");
+        let stopped = Record { handled: Some(handled), ..held };
+        assert_eq!(but(&stopped, Desired::Stopped), words);
+        assert_eq!(but(&stopped, Desired::Running), "");
     }
 }

@@ -117,6 +117,25 @@ fn an_edge_within_a_pause_is_shown_with_its_end_and_at_that() {
 }
 
 #[test]
+fn what_is_held_is_shown_by_itself() {
+    let held = Record { held: true, ..office("do-main/droplet/2", "new") };
+    let records = vec![office("do-main/droplet/1", "web"), held];
+    let mut in_force = in_force();
+    for rule in Arc::make_mut(&mut in_force.configuration).schedules.values_mut() {
+        rule.policy.notice = Some("15m".parse().unwrap());
+    }
+    let names = Names { in_force, records, now: now() };
+    let args = Line::parse_from(["preview", "--schedule", "office"]).args;
+    let coming = names.coming(&args, now(), now() + SignedDuration::from_hours(1));
+    let table = Screen::plain(&TimeZone::UTC, now()).table(&coming);
+    let stops = table.lines().filter(|line| line.contains("stopped")).map(str::trim_end);
+    insta::assert_snapshot!(stops.collect::<Vec<_>>().join("\n"), @r"
+    Fri 18:00 UTC  stopped  office    Fri 17:45 UTC                                 web
+    Fri 18:00 UTC  stopped  office                   held until `offhours approve`  new
+    ");
+}
+
+#[test]
 fn an_edge_is_shown_in_the_waves_of_its_order() {
     let groups = serde_json::json!({
         "data": {"resources": ["name:db"]},

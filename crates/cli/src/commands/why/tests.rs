@@ -151,7 +151,8 @@ fn the_answer_comes_first_in_a_sentence() {
         &format!(
             "It is running and left alone: held until `offhours approve`.\n\
              It needs attention: held: too many joined schedules at once.\n\
-             What to do: `offhours approve do-main/droplet/1` releases it.\n{next}"
+             What to do: `offhours approve do-main/droplet/1` releases it.\n\
+             Next: stopped at Fri 19:00 CET, in 5m, but held until `offhours approve`."
         ),
     );
     check(
@@ -177,12 +178,11 @@ fn a_stop_that_will_be_announced_says_when() {
         let (why, _) = why_at(&office("do-main/droplet/1", "web-1"), all, instant);
         why.answer.last().unwrap().clone()
     };
-    let stop = "Next: stopped at Fri 19:00 CET, in";
     let next = |instant: &str| next_of(&all, instant);
+    let stop = "Next: stopped at Fri 19:00 CET, in";
     assert_eq!(next("2026-11-20T16:00:00Z"), format!("{stop} 2h, announced at Fri 18:45 CET."));
     // By then it was announced.
     assert_eq!(next("2026-11-20T17:50:00Z"), format!("{stop} 10m."));
-}
     let pause = Pause {
         scope: PauseScope::Everything,
         starts: false,
@@ -198,6 +198,7 @@ fn a_stop_that_will_be_announced_says_when() {
     assert_eq!(found, format!("{stop} 2h, {until}, {announced}"));
     let found = next_of(&all, "2026-11-20T18:30:00Z");
     assert_eq!(found, format!("Next: stopped at Fri 21:00 CET, in 1h 30m, {announced}"));
+}
 
 #[test]
 fn what_it_waits_for_comes_second() {
