@@ -650,6 +650,15 @@ pub fn overrides_of<'a>(
     overrides
 }
 
+/// Returns the override by the tags of a record that has not ended at an instant; of several, the
+/// one that ends last.
+#[must_use]
+pub fn override_by_tag(record: &Record, rules: Rules<'_>, at: Timestamp) -> Option<Override> {
+    let membership = Membership::of(Subject::recorded(record), rules.configuration);
+    let overrides = record.overrides_by_tag(membership.rule(rules.configuration)?);
+    overrides.into_iter().find(|one| one.counts() && at < one.ends_at)
+}
+
 /// Returns the override of a target, and the one in whose place it was set before it was to begin.
 fn by_command<'a>(
     target: &OverrideTarget,

@@ -17,7 +17,6 @@ use std::{
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use domain::{
     AccountName, ScheduleName,
-    configuration::OverrideTarget,
     digest::Digest,
     invocation::{Invocation, Question},
     notice::StopNotice,
@@ -172,11 +171,13 @@ impl Service {
         if only.is_some_and(|name| !in_force.configuration.schedules.contains_key(name)) {
             return Ok(None);
         }
-        let overridden = in_force.overrides.iter().filter_map(|one| match &one.target {
-            OverrideTarget::Resource(reference) => Some(reference.clone()),
-            OverrideTarget::Schedule(_) => None,
-        });
-        let records = self.store.records(&overridden.collect::<Vec<_>>()).await?.read;
+        let accounts = in_force.configuration.accounts.keys();
+        let records = match audience {
+            Audience::Public => Vec::new(),
+            Audience::Operators | Audience::Acting => {
+                self.store.records_of_all(accounts).await?.read
+            }
+        };
         let rules = in_force.rules();
         Ok(Some(page::calendar::render(rules, &records, only, audience, self.now())))
     }

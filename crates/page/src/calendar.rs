@@ -8,7 +8,7 @@ use std::ops::Range;
 use domain::{
     ScheduleName,
     configuration::{Override, OverrideTarget},
-    decision::Rules,
+    decision::{Rules, override_by_tag},
     membership::{Membership, Subject},
     record::Record,
     schedule::{Desired, LatestEdge, Schedule},
@@ -25,7 +25,8 @@ const AHEAD: SignedDuration = SignedDuration::from_hours(8 * 7 * 24);
 const LINE: usize = 75;
 
 /// Writes the calendar of one schedule, or of all. `records` has at least those resources that have
-/// an override of their own. The public form leaves out such overrides, and who set one and why.
+/// an override of their own, by a command or a tag. The public form leaves out such overrides, and who
+/// set one and why.
 #[must_use]
 pub fn render(
     rules: Rules<'_>,
@@ -45,7 +46,9 @@ pub fn render(
         calendar.add_holidays(name, &rule.schedule, until);
     }
     let is_near = |one: &&Override| one.counts() && one.ends_at > now && one.set_at < until;
-    for one in rules.overrides.iter().filter(is_near) {
+    let by_tag: Vec<_> =
+        records.iter().filter_map(|record| override_by_tag(record, rules, now)).collect();
+    for one in rules.overrides.iter().chain(&by_tag).filter(is_near) {
         match &one.target {
             OverrideTarget::Schedule(name) if chosen(name) => {
                 calendar.add_override(one, name.as_str(), name.as_str(), audience);
@@ -225,6 +228,7 @@ mod tests {
     use domain::{
         configuration::{Configuration, Mode, Overrides},
         fixtures::configuration,
+        record::UntilTag,
         resource::Power,
     };
     use serde_json::json;
@@ -380,6 +384,32 @@ mod tests {
         let over = of_office(Desired::Running, "2026-06-15T16:30:00Z", "2026-06-15T17:30:00Z");
         let calendar = all(&office(&[]), &[over], "2026-06-15T17:30:00Z");
         assert!(!calendar.contains("(override)"), "{calendar}");
+    }
+
+    #[test]
+    fn what_a_tag_keeps_running_is_an_event_as_well() {
+        let text = "21.00".to_owned();
+        let label = UntilTag { text, seen_at: at("2026-06-15T15:30:00Z"), gone_at: None };
+        let server = Record {
+            tags: ["offhours=office".to_owned()].into(),
+            until_tags: vec![label],
+            ..record("hz-eu/server/2", Power::Running, "15 08:00")
+        };
+        let (configuration, overrides) = (office(&[]), Overrides::default());
+        let rules = Rules { configuration: &configuration, overrides: &overrides };
+        let records = [server];
+        let shown = |audience, now| render(rules, &records, None, audience, at(now));
+        let evening = shown(Audience::Operators, "2026-06-15T17:30:00Z");
+        let times = "DTSTART:20260615T153000Z\r\nDTEND:20260615T190000Z\r\n";
+        let event = format!("{times}SUMMARY:web: running (override)\r\n");
+        assert!(evening.contains(&event), "{evening}");
+        assert_eq!(values(&evening, "DESCRIPTION:"), ["Set by label offhours-until: 21.00"]);
+        for other in [
+            shown(Audience::Public, "2026-06-15T17:30:00Z"),
+            shown(Audience::Operators, "2026-06-15T19:00:00Z"),
+        ] {
+            assert!(!other.contains("(override)"), "{other}");
+        }
     }
 
     #[test]

@@ -6,10 +6,7 @@ mod change;
 mod tests;
 
 use domain::{
-    activity::Author,
-    configuration::Override,
-    membership::{Membership, Subject},
-    record::Record,
+    activity::Author, configuration::Override, decision::override_by_tag, record::Record,
     schedule::Desired,
 };
 use jiff::Timestamp;
@@ -24,7 +21,8 @@ use crate::{
     connection::Session,
     context::Context,
     exit::UsageError,
-    names::Names,
+    names::{Names, record_of},
+    output,
     overriding::{NotYetDue, replace_overrides},
     time::{Length, When},
 };
@@ -260,24 +258,44 @@ async fn list(context: &Context) -> anyhow::Result<Exit> {
 
 /// Returns the overrides that have not ended, those by tags included, the first to end first.
 fn rows(in_force: &InForce, records: &[Record], now: Timestamp) -> Vec<OverrideView> {
-    let configuration = &in_force.configuration;
-    let by_tag = |record: &Record| {
-        let membership = Membership::of(Subject::recorded(record), configuration);
-        let overrides = record.overrides_by_tag(membership.rule(configuration)?);
-        overrides.into_iter().find(|one| has_not_ended(one, now))
-    };
     let by_command = in_force.overrides.iter().filter(|one| has_not_ended(one, now)).cloned();
-    let mut active: Vec<_> =
-        by_command.chain(records.iter().filter(|one| one.opted_in).filter_map(by_tag)).collect();
+    let mut active: Vec<_> = by_command.chain(by_tag(in_force, records, now)).collect();
     active.sort_by_key(|one| one.ends_at);
     active.iter().map(|one| OverrideView::of(one, in_force, records, true)).collect()
 }
 
-/// The overrides that are meant, and what they concern.
+/// Returns the overrides by tags that have not ended.
+fn by_tag(in_force: &InForce, records: &[Record], now: Timestamp) -> Vec<Override> {
+    let followed = records.iter().filter(|record| record.opted_in);
+    let made = followed.filter_map(|record| override_by_tag(record, in_force.rules(), now));
+    made.filter(|one| has_not_ended(one, now)).collect()
+}
+
+/// The overrides that are meant, and what they concern. Those by tags are left out, and shown.
 fn meant(names: Names, targets: &Targets) -> Result<(Selected, Vec<Override>), UsageError> {
-    let active = names.in_force.overrides.iter().filter(|one| has_not_ended(one, names.now));
-    let active: Vec<_> = active.collect();
-    let meant: Vec<_> = targets.among(&active, &names.records)?.into_iter().cloned().collect();
+    let Names { in_force, records, now } = &names;
+    let by_command = in_force.overrides.iter().filter(|one| has_not_ended(one, *now));
+    let mut active: Vec<_> = by_command.collect();
+    let is_set = |one: &&Override| active.iter().any(|other| other.target == one.target);
+    let by_tag = by_tag(in_force, records, *now);
+    let by_tag: Vec<_> = by_tag.iter().filter(|one| !is_set(one)).collect();
+    active.extend(&by_tag);
+    let meant = targets.among(&active, records)?.into_iter();
+    let (tagged, meant): (Vec<_>, Vec<_>) = meant.partition(|one| by_tag.contains(one));
+    let tagged: Vec<_> =
+        tagged.iter().filter_map(|one| Some((*one, record_of(&one.target, records)?))).collect();
+    let kept = tagged.iter().map(|(Override { by, why, .. }, record)| {
+        let value = why.as_deref().unwrap_or_default();
+        format!("{} is kept running by its {by} ({value})", record.name)
+    });
+    let kept = kept.collect::<Vec<_>>().join(", ") + ": change or remove that at the provider";
+    let is_refused = |(_, record): &(_, &Record)| meant.is_empty() || targets.name_exactly(record);
+    if tagged.iter().any(is_refused) {
+        return Err(UsageError(kept));
+    } else if !tagged.is_empty() {
+        output::remark(&format!("{kept}\n"));
+    }
+    let meant: Vec<_> = meant.into_iter().cloned().collect();
     let selected = Selected::overridden(&meant, names.in_force, names.records);
     Ok((selected, meant))
 }

@@ -577,6 +577,34 @@ async fn a_list_has_what_tags_keep_running() {
 }
 
 #[tokio::test]
+async fn what_a_tag_keeps_running_is_changed_at_the_provider() {
+    let mut servers = servers();
+    for server in &mut servers {
+        let seen_at = at("2026-11-21T11:00:00Z");
+        server.until_tags = vec![UntilTag { text: "2h".to_owned(), seen_at, gone_at: None }];
+        server.opted_in = server.name.starts_with("web");
+    }
+    let ada = by_ada(resource(2), Desired::Running, "2026-11-21T18:00:00Z");
+    let store = stored(servers.clone(), [ada]).await;
+    let kept = "web-1 is kept running by its label offhours-until (2h): change or remove that at the \
+                provider";
+    for line in ["clear web-1", "clear web-1 web-2", "extend web-1 2h", "clear w*-1"] {
+        assert_eq!(refused(&store, line).await, kept, "{line}");
+    }
+    for line in ["clear --all", "clear web-*", "extend --account hz-eu --by 2h", "clear web-2"] {
+        assert_eq!(planned(&store, line).await.unwrap().only().target, resource(2), "{line}");
+    }
+    let store = stored(servers, []).await;
+    let both = refused(&store, "clear --all").await;
+    assert!(
+        both.starts_with("web-1 is kept running by its label offhours-until (2h), web-2 "),
+        "{both}"
+    );
+    let unknown = refused(&store, "clear web-3").await;
+    assert_eq!(unknown, "no override of `web-3` is active; did you mean `web-1`?");
+}
+
+#[tokio::test]
 async fn every_answer_fits_the_schema_that_is_served() {
     let schema = jsonschema::validator_for(crate::shape::schema_of::<Answer>().as_value()).unwrap();
     let store =
