@@ -238,7 +238,7 @@ holidays = [2026-12-24, "2026-02-30"]"#), @r#"
     x.toml:5: schedules.s.periods[1].end: has a date or an offset; write a time of day, such as "19:00"
     x.toml:6: schedules.s.periods[2].monthdays: `40`: invalid day of the month `40`: expected 1 to 31, a range such as 25-31 or 28-L, steps such as 1/10, L for the last day or 15W for the weekday nearest to the 15th
     x.toml:6: schedules.s.periods[2].monthdays[2]: is a number; write a string, such as "1-7"
-    x.toml:6: schedules.s.periods[2].months: is empty; write "nov-feb", or leave the key out for all
+    x.toml:6: schedules.s.periods[2].months: is empty; write "nov-feb"
     x.toml:6: schedules.s.periods[2].begin: invalid time `25:00`: expected HH:MM, from 00:00 to 24:00
     x.toml:7: schedules.s.periods[3].end: the period ends when it begins; write another end, or 00:00 and 24:00 for the whole day
     x.toml:8: schedules.s.periods[4]: is a number; write a period as a table, { weekdays = "mon-fri", begin = "08:00" }
@@ -562,7 +562,7 @@ periods = [{}]
     x.toml:6: accounts.off.datacenters: only Hetzner accounts have locations; remove the key
     x.toml:7: accounts.off.accept_new_prices: only Hetzner bills old servers at old prices; remove the key
     x.toml:8: accounts.Main: invalid name `Main`: expected 1 to 63 of a-z, 0-9, `-` and `_`, with a letter or digit at both ends
-    x.toml:11: accounts.Main.datacenters: is empty; write "fsn1", or leave the key out for all
+    x.toml:11: accounts.Main.datacenters: is empty; write "fsn1"
     x.toml:12: accounts.Main.url: not a base address; write https://HOST, with :PORT and /PATH if need be, and no user, query or fragment (http is for loopback alone, such as http://127.0.0.1:8080)
     x.toml:13: schedules.all: `all` is reserved and cannot be a name
     "#);
@@ -996,7 +996,7 @@ notify.e = { kind = "slack", url = "ssm:/offhours/slack" }
     x.toml:4: notify.a: has no secret; write secret = "env:OPS_SECRET"
     x.toml:4: notify.a.from: is for targets of the kind mail; remove the key
     x.toml:5: notify.b: has no from; write from = "offhours@example.com"
-    x.toml:5: notify.b.to: is empty; write "ops@example.com", or leave the key out for all
+    x.toml:5: notify.b.to: is empty; write "ops@example.com"
     x.toml:6: notify.c.kind: `pager` is not known; the choices are webhook, slack, teams, discord, mail
     x.toml:7: notify.d.events: `transition-stuk` is not known; did you mean `transition-stuck`?
     x.toml:8: notify.e.url: is not read on AWS; write env:VARIABLE, file:/PATH or credential:NAME
@@ -1021,7 +1021,7 @@ groups.e = { resources = "name:e", check = "https://me:secret@e.example.net" }
         "x.toml:2: groups.SHOP: invalid name `SHOP`",
         "there is no group `shop-dat`; did you mean `shop-data`?",
         "groups.shop.wait: invalid time `15`",
-        "groups.shop-data.resources: is empty",
+        "groups.shop-data.resources: is empty; write \"name:orders-*\"\n",
         "groups.shop-data.wait: invalid time `1d`",
         "groups.a.after: is a cycle, a after b after a: none could start first",
         "groups.c: has no resources",
