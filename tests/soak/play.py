@@ -75,7 +75,8 @@ class Player:
             thread.start()
         elif isinstance(deed, Apply):
             self._configuration.write_text(deed.layout.toml())
-            return self._run("apply", "--config", str(self._configuration), "--yes")
+            # What was only observed may act again.
+            return self._run("apply", "--config", str(self._configuration), "--yes", "--loosen")
         elif isinstance(deed, Calm):
             self.calm()
         return None
@@ -105,7 +106,8 @@ class Player:
         if ran.returncode in done:
             return None
         said = (ran.stderr.strip() or ran.stdout.strip()).splitlines()
-        return f"exit code {ran.returncode}: {said[0] if said else ''}"
+        errors = [line for line in said if line.startswith("error:")]
+        return f"exit code {ran.returncode}: {(errors or said or [''])[0]}"
 
     def expire(self) -> None:
         """Ends the faults and holds whose time is over."""

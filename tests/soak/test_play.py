@@ -145,7 +145,7 @@ def test_a_configuration_is_written_and_applied(stage: Stage) -> None:
     layout = Layout({"rota": [Edge(1_800_000_000.0, "stopped")]})
     stage.perform(Apply(layout))
     path = stage.directory / "offhours.toml"
-    assert stage.operator.ran == [("apply", "--config", str(path), "--yes")]
+    assert stage.operator.ran == [("apply", "--config", str(path), "--yes", "--loosen")]
     assert path.read_text() == layout.toml()
 
 
