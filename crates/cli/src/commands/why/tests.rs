@@ -148,12 +148,10 @@ fn the_answer_comes_first_in_a_sentence() {
     check(
         &held,
         &all,
-        &format!(
-            "It is running and left alone: held until `offhours approve`.\n\
-             It needs attention: held: too many joined schedules at once.\n\
-             What to do: `offhours approve do-main/droplet/1` releases it.\n\
-             Next: stopped at Fri 19:00 CET, in 5m, but held until `offhours approve`."
-        ),
+        "It is running and left alone: held until `offhours approve`.\n\
+         It needs attention: held: too many joined schedules at once.\n\
+         What to do: `offhours approve do-main/droplet/1` releases it.\n\
+         Next: stopped at Fri 19:00 CET, in 5m, but held until `offhours approve`.",
     );
     check(
         &stuck_pool(),
