@@ -309,6 +309,30 @@ fn a_resize_that_ends_in_an_error_is_asked_for_again() {
 }
 
 #[test]
+fn a_shutdown_that_ends_in_an_error_is_followed_by_the_cut_before_the_resize() {
+    run(async {
+        let stubborn = |error: &str| {
+            droplet(&format!("ignores_shutdown = true\nshutdown_error = \"{error}\""))
+        };
+        // The last one blocks the cut beyond the shutdown's own deadline.
+        for error in ["30s", "4m", "12m"] {
+            let world = evening(&[stubborn(error)], "").await;
+            world.run_until(at("18:30")).await;
+            world.is(DROPLET, "s-1vcpu-1gb", false);
+            let mut asked = world.asked(DROPLET);
+            asked.dedup();
+            assert_eq!(asked, ["shutdown", "power_off", "resize"], "{error}");
+        }
+        let world = evening(&[stubborn("30s")], "force = false").await;
+        world.run_until(at("18:30")).await;
+        world.is(DROPLET, "g-2vcpu-8gb", true);
+        let mut asked = world.asked(DROPLET);
+        asked.dedup();
+        assert_eq!(asked, ["shutdown"]);
+    });
+}
+
+#[test]
 fn a_lost_answer_to_a_resize_that_took_effect_is_found_and_not_repeated() {
     for body in ["\"resize\"", "\"shutdown\"", "\"power_on\""] {
         run(async {

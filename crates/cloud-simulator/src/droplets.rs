@@ -29,6 +29,10 @@ pub(crate) struct Droplet {
     pub(crate) status: DropletStatus,
     #[serde(default)]
     pub(crate) ignores_shutdown: bool,
+    /// How long a shutdown that the guest ignores blocks other actions before it ends in an error;
+    /// `None` if it completes as soon as the signal is delivered.
+    #[serde(skip_serializing)]
+    pub(crate) shutdown_error: Option<SignedDuration>,
     /// Its own disk in GB, which a resize without the disk leaves unchanged; defaults to its size's
     /// disk.
     #[serde(default)]

@@ -268,8 +268,10 @@ impl Follower<'_> {
             return self.observed();
         }
         let deadline = self.deadline();
+        // The cut is a request of its own.
+        let asked_at = request.map_or(now, |request| request.asked_at);
         match request.map(|request| &request.ask) {
-            Some(Ask::Accepted { at, .. }) if now >= *at + deadline => {
+            Some(Ask::Accepted { at, .. }) if now >= asked_at.max(*at) + deadline => {
                 let minutes = deadline.as_mins();
                 self.no_effect_in_time(format!("accepted, and not seen within {minutes} minutes"))
             }
@@ -330,6 +332,12 @@ impl Follower<'_> {
     fn by_the_log(&self, request: &Request) -> Option<Follow> {
         let now = self.view.now;
         match &request.ask {
+            // A shutdown that failed is followed by the cut, like one that was ignored.
+            Ask::Accepted { .. }
+                if self.view.policy.force && methods::has_cut(self.view, request) =>
+            {
+                None
+            }
             Ask::Accepted { action: Some(ours), .. } => {
                 let failed = self
                     .view

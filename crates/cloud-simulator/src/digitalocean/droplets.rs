@@ -129,7 +129,9 @@ pub(crate) fn begin(
         takes = droplet.snapshot;
     } else if order.kind == ActionKind::Shutdown {
         takes = SIGNAL;
-        if !droplet.ignores_shutdown {
+        if droplet.ignores_shutdown {
+            takes = droplet.shutdown_error.unwrap_or(SIGNAL);
+        } else {
             let shutdown = droplet.shutdown;
             account.turn_off_after(timeline, id, shutdown);
         }
@@ -157,6 +159,11 @@ fn end(account: &mut Account, timeline: &mut Timeline, id: u64, action: u64, ord
             droplet.has.remove(&Extra::Backups);
         }
         (ActionKind::Snapshot, name, _) => snapshots::end(account, timeline, id, action, name),
+        (ActionKind::Shutdown, ..)
+            if droplet.ignores_shutdown && droplet.shutdown_error.is_some() =>
+        {
+            account.fail_action(action);
+        }
         (ActionKind::Resize, _, Some(_)) if droplet.resize_failures > 0 => {
             droplet.resize_failures -= 1;
             account.fail_action(action);

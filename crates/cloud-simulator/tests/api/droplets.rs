@@ -20,6 +20,12 @@ ignores_shutdown = true
 id = 3
 name = "resting"
 status = "off"
+
+[[droplets]]
+id = 4
+name = "wedged"
+ignores_shutdown = true
+shutdown_error = "2m"
 "#;
 
 async fn act(clouds: &Clouds, id: u64, body: Value) -> Answer {
@@ -94,6 +100,24 @@ async fn a_shutdown_completes_when_it_is_issued_and_the_guest_follows_or_not() {
 }
 
 #[tokio::test]
+async fn a_shutdown_may_block_other_actions_and_end_in_an_error() {
+    let clouds = Clouds::with(FLEET).await;
+    act(&clouds, 4, json!({"type": "shutdown"})).await.expect(201);
+    let status = async || {
+        let actions = clouds.get("/v2/droplets/4/actions").await;
+        actions["actions"][0]["status"].clone()
+    };
+    clouds.pass(119);
+    assert_eq!(status().await, "in-progress");
+    let error = act(&clouds, 4, json!({"type": "power_off"})).await.expect(422);
+    assert_eq!(error["message"], "Droplet already has a pending event.");
+    clouds.pass(1);
+    assert_eq!(status().await, "errored");
+    assert_eq!(shown(&clouds, 4).await.0, "active");
+    act(&clouds, 4, json!({"type": "power_off"})).await.expect(201);
+}
+
+#[tokio::test]
 async fn an_old_shutdown_signal_does_not_switch_off_a_later_boot() {
     let clouds = Clouds::with(FLEET).await;
     act(&clouds, 1, json!({"type": "shutdown"})).await.expect(201);
@@ -144,7 +168,7 @@ async fn a_rename_happens_at_the_actions_end() {
 async fn droplets_are_filtered_by_type_or_name_and_mixed_filters_are_refused() {
     let clouds = Clouds::with(FLEET).await;
     assert_eq!(clouds.get("/v2/droplets?type=gpus").await["meta"]["total"], 0);
-    assert_eq!(clouds.get("/v2/droplets?type=droplets").await["meta"]["total"], 3);
+    assert_eq!(clouds.get("/v2/droplets?type=droplets").await["meta"]["total"], 4);
     assert_eq!(clouds.get("/v2/droplets?name=resting").await["droplets"][0]["id"], 3);
     clouds.send("GET", "/v2/droplets?name=resting&tag_name=web", None).await.expect(422);
 }

@@ -13,7 +13,7 @@ mod zero_nodes;
 pub use hibernate::{adopted, answered, take_stock};
 pub use judge::{Destination, Grounds, StopObstacle, judge};
 pub use owed::{clear_untaken, for_start, unlike_plans};
-pub use power::may_be_forced;
+pub use power::{has_cut, may_be_forced};
 pub use reads::{Basis, Extent, NextStep, Reads, Sighted};
 pub use smaller_plan::runs_small;
 

@@ -2,7 +2,7 @@
 //! and the power is cut if it does not react.
 
 use domain::{
-    record::{Ask, Direction, Forced, GRACE},
+    record::{Ask, Direction, Forced, GRACE, Request},
     resource::{Power as State, SavedState},
     step::Step,
 };
@@ -65,8 +65,7 @@ pub fn may_be_forced(view: View<'_>) -> bool {
     // A cut that was not accepted is sent again after a while.
     let waits = record.attempts > 0 && now < backoff::when_free(request.asked_at, record.attempts);
     let off = resource.power == Direction::Stop.target_state();
-    request.is_graceful()
-        && view.rules.configuration.has_power_cut(&record.reference)
+    has_cut(view, request)
         && !cut
         && !waits
         && !off
@@ -75,4 +74,11 @@ pub fn may_be_forced(view: View<'_>) -> bool {
         && !seen.log.iter().any(|action| {
             action.started_at > request.looked_at && opposes(action.effect, Direction::Stop)
         })
+}
+
+/// Reports whether the hard cut follows a request that comes to nothing: it asked the machine's
+/// guest to shut down, and the account has a power cut.
+#[must_use]
+pub fn has_cut(view: View<'_>, request: &Request) -> bool {
+    request.is_graceful() && view.rules.configuration.has_power_cut(&view.record.reference)
 }

@@ -194,7 +194,7 @@ fn a_manual_resize_does_not_overtake_a_request_of_ours() {
 #[test]
 fn our_action_that_ended_in_an_error_is_to_be_asked_again() {
     let with_state = |id, state| {
-        let mut case = stopping(server()).unknown().logged(ActionEffect::Shutdown, "19:00:05");
+        let mut case = stopping(droplet()).unknown().logged(ActionEffect::PowerOff, "19:00:05");
         case.log[0].id = ActionId(id);
         case.log[0].state = state;
         case
@@ -219,7 +219,7 @@ fn erring(case: Case, direction: Direction, now: &str) -> Case {
     case.log[0].id = ActionId(7);
     case.log[0].state = ActionState::Failed;
     case.log[0].effect = match direction {
-        Direction::Stop => ActionEffect::Shutdown,
+        Direction::Stop => ActionEffect::PowerOff,
         Direction::Start => ActionEffect::Start,
     };
     case
@@ -227,14 +227,14 @@ fn erring(case: Case, direction: Direction, now: &str) -> Case {
 
 #[test]
 fn an_action_that_ends_in_an_error_each_time_is_asked_for_less_and_less_often() {
-    let write = erring(server(), STOP, "19:08:40").records();
+    let write = erring(droplet(), STOP, "19:08:40").records();
     assert_eq!(write.record.request.unwrap().ask, failed("19:12"));
     assert_eq!((write.record.attempts, write.events), (3, Vec::new()));
 }
 
 #[test]
 fn a_stop_whose_action_always_ends_in_an_error_is_stuck_after_its_first_deadline() {
-    let write = erring(server(), STOP, "19:10:10").records();
+    let write = erring(droplet(), STOP, "19:10:10").records();
     assert!(
         matches!(&write.record.phase, Phase::Stuck { reason, .. } if reason.contains("3 times"))
     );

@@ -137,6 +137,37 @@ fn only_what_was_asked_to_shut_down_is_cut() {
     spares(&starting.request(|request| request.step = SHUTDOWN));
 }
 
+/// The shutdown of [`ignored`], whose action ended in an error.
+fn errored() -> Case {
+    let mut case = ignored().logged(ActionEffect::Shutdown, "19:00:05");
+    case.log[0].id = ActionId(7);
+    case.log[0].state = ActionState::Failed;
+    case
+}
+
+#[test]
+fn a_shutdown_whose_action_ended_in_an_error_is_followed_by_the_cut() {
+    errored().at("19:01:14").goes_on();
+    cuts(&errored());
+    errored().request(|request| request.forced = Forced::Accepted).goes_on();
+    // Without it, the guest can only be asked again.
+    let asked_again = errored().following(|policy| policy.force = false).records();
+    assert_eq!(asked_again.record.request.unwrap().ask, failed("19:02"));
+}
+
+#[test]
+fn a_cut_that_is_refused_past_the_deadline_of_its_shutdown_is_sent_again() {
+    let refused = |now| {
+        let case = errored().at(now).record(|record| record.attempts = 8);
+        case.request(|request| request.asked_at = at("19:09:30"))
+    };
+    refused("19:10:30").goes_on();
+    cuts(&refused("19:17:30"));
+    // What is never accepted is stuck in the end.
+    let last = refused("19:19:30").record(|record| record.attempts = 9);
+    assert!(matches!(last.records().record.phase, Phase::Stuck { .. }));
+}
+
 #[test]
 fn without_force_it_is_stuck_instead() {
     let case = ignored().following(|policy| policy.force = false);
