@@ -347,10 +347,7 @@ impl Night {
     /// Deletes something through the API, as a person would.
     async fn deletes(&self, path: &str) {
         let http = provider::http_client().unwrap();
-        let (version, token) = match self.cloud.account {
-            "do-main" => ("v2", "secret-do-token"),
-            _ => ("v1", "secret-hz-token"),
-        };
+        let (version, token) = self.api();
         let request = http.delete(format!("{}/{version}/{path}", self.url().await));
         let answer = request.bearer_auth(token).send().await.unwrap();
         assert_eq!(answer.status(), 204, "{path}");
@@ -367,11 +364,15 @@ impl Night {
 
     /// Creates a Droplet through the API, as a person would, and returns its id.
     async fn makes(&self, body: &Value) -> u64 {
-        let http = provider::http_client().unwrap();
-        let request = http.post(format!("{}/v2/droplets", self.url().await));
-        let request = request.bearer_auth("secret-do-token").json(body);
-        let made: Value = request.send().await.unwrap().json().await.unwrap();
+        let made = self.posts("droplets", body).await;
         made["droplet"]["id"].as_u64().unwrap_or_else(|| panic!("{made}"))
+    }
+
+    async fn posts(&self, path: &str, body: &Value) -> Value {
+        let http = provider::http_client().unwrap();
+        let (version, token) = self.api();
+        let request = http.post(format!("{}/{version}/{path}", self.url().await));
+        request.bearer_auth(token).json(body).send().await.unwrap().json().await.unwrap()
     }
 
     fn stuck(&mut self, with: &str) {
@@ -424,12 +425,16 @@ impl Night {
 
     /// The cloud's response to a GET request.
     async fn asks(&self, path: String) -> Value {
-        let (version, token) = if self.cloud.account == "hz-eu" {
-            ("v1", "secret-hz-token")
-        } else {
-            ("v2", "secret-do-token")
-        };
+        let (version, token) = self.api();
         ask(&self.url().await, &format!("{version}/{path}"), token).await
+    }
+
+    /// The version of the cloud's API, and the token.
+    fn api(&self) -> (&'static str, &'static str) {
+        match self.cloud.account {
+            "do-main" => ("v2", "secret-do-token"),
+            _ => ("v1", "secret-hz-token"),
+        }
     }
 
     async fn url(&self) -> String {
@@ -1129,6 +1134,33 @@ fn what_is_deleted_by_night_does_not_keep_the_machine_off_in_the_morning() {
             );
         }
         night.is_whole_after_another().await;
+    });
+}
+
+#[test]
+fn a_floating_address_that_another_server_was_given_by_night_stays_with_that() {
+    run(async {
+        let address = "[[hetzner.floating_ips]]\nid = 13\nname = \"moves\"\n\
+             ip = \"203.0.113.13\"\nserver = 42\n";
+        let fleet = format!("{}{address}", HETZNER.fleet);
+        let mut night = Night::begin_with(&HETZNER, &fleet).await;
+        night.run_until(monday("19:30:30")).await;
+        night.sleeps().await;
+        let spare = json!({
+            "name": "spare",
+            "server_type": "cpx22",
+            "location": "fsn1",
+            "image": night.world.simulator().images()[0]["id"].to_string(),
+        });
+        let spare = night.posts("servers", &spare).await["server"]["id"].clone();
+        night.run_until(monday("19:40:30")).await;
+        night.posts("floating_ips/13/actions/assign", &json!({"server": spare})).await;
+        night.run_until(tuesday("06:00:30")).await;
+        let record = night.record().await;
+        assert_eq!(record.phase, Phase::Settled { at: Power::Running }, "{record:#?}");
+        let address = night.asks("floating_ips/13".to_owned()).await;
+        assert_eq!(address["floating_ip"]["server"], spare);
+        night.is_told("without floating-ip/13,");
     });
 }
 

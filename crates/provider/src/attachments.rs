@@ -3,8 +3,31 @@
 
 use std::{collections::BTreeSet, net::IpAddr};
 
-use domain::hibernation::{Attachment, MachineLimit, Manifest, SshKey};
+use domain::{
+    ResourceId,
+    hibernation::{Attachment, MachineLimit, Manifest, SshKey},
+};
 use tokio::sync::OnceCell;
+
+use crate::{Refusal, error::ChangeError};
+
+/// Refuses to assign an address that another machine has by now, which may serve in place of this
+/// one: a cloud may take it away from that.
+pub(crate) fn leave_to_another(
+    address: &str,
+    holder: Option<ResourceId>,
+    to: &ResourceId,
+) -> Result<(), ChangeError> {
+    match holder.filter(|holder| holder != to) {
+        None => Ok(()),
+        Some(other) => Err(ChangeError::Refused(Refusal {
+            status: None,
+            code: String::new(),
+            message: format!("{other} has the address {address} by now"),
+            request_id: None,
+        })),
+    }
+}
 
 /// What is attached to an account's machines and refers to them, as far as the machines do not show
 /// it themselves.

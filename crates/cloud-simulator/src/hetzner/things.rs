@@ -194,9 +194,12 @@ pub(super) fn assign_floating_ip(call: &mut Call<'_>) -> Result<Answer> {
     let to = number(&body, "server")?;
     invalid("server not found").when(!call.account.servers.contains_key(&to))?;
     let floating = call.thing_mut(Kind::FloatingIp)?;
-    Refusal::new(422, "floating_ip_assigned", "the floating IP is already assigned")
-        .when(floating.machine().is_some_and(|own| own != to))?;
+    // HZSPEC has the refusal `floating_ip_assigned`, but does not say for which addresses.
+    let from = floating.machine();
+    floating.attached.clear();
     floating.attach(to);
-    call.invalidate_cache(to);
+    for server in from.into_iter().chain([to]) {
+        call.invalidate_cache(server);
+    }
     call.act_at_once(("floating_ip", call.id()), "assign_floating_ip")
 }

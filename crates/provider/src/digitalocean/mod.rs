@@ -15,7 +15,6 @@ use domain::{
     money::{Currency, Money, NotAnAmount},
     plan::{Catalog, MachinePlan, Offer},
     prices::{PriceList, Rate},
-    reason::Refusal,
     resource::{
         ActionEffect, ActionId, ActionState, Busy, Cluster, DatabaseSize, LoggedAction,
         MachineFacts, MachineSize, NodePoolSize, Power, Resource, Size,
@@ -28,6 +27,7 @@ use serde_json::{Value, json};
 
 use self::surroundings::ReservedIp;
 use crate::{
+    attachments::leave_to_another,
     cloud::Cloud,
     database_plans::{DatabasePlans, OPTIONS},
     error::{ChangeError, ProviderError},
@@ -130,7 +130,11 @@ impl Cloud for Api {
 
     async fn send(&self, resource: &Resource, step: &Step) -> Result<Accepted, ChangeError> {
         if let Step::Attach(Attachment::FloatingIp(ip)) = step {
-            self.leave_to_another(ip, &resource.id).await?;
+            let request = Request::get(step::reserved(ip));
+            let found = self.one::<ReservedIp>(&request).await;
+            let holder = found.map_err(ChangeError::NotAccepted)?.droplet;
+            let holder = holder.map(|one| ResourceId::Droplet(DropletId(one.id)));
+            leave_to_another(ip, holder, &resource.id)?;
         }
         let accepted = |request: &_, answer: &_| step::accepted(step, request, answer);
         let sent = self.0.send(step::request(resource, step), accepted).await;
@@ -280,22 +284,6 @@ impl Api {
         });
         pools.items.extend(unread);
         Ok(pools)
-    }
-
-    /// Refuses to assign an address that another Droplet has, which may serve in place of this one:
-    /// this cloud would take it away from that.
-    async fn leave_to_another(&self, ip: &str, to: &ResourceId) -> Result<(), ChangeError> {
-        let read = self.one::<ReservedIp>(&Request::get(step::reserved(ip))).await;
-        let has_it = read.map_err(ChangeError::NotAccepted)?.droplet;
-        match has_it.filter(|one| *to != ResourceId::Droplet(DropletId(one.id))) {
-            None => Ok(()),
-            Some(other) => Err(ChangeError::Refused(Refusal {
-                status: None,
-                code: String::new(),
-                message: format!("Droplet {} has the address {ip} by now", other.id),
-                request_id: None,
-            })),
-        }
     }
 
     async fn one<T: DeserializeOwned>(&self, request: &Request) -> Result<T, ProviderError> {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use domain::{
     ResourceId, ResourceKind, ServerId,
     configuration::{AccountKind, CloudAccount, Provider},
+    hibernation::Attachment,
     money::{Currency, Money, NotAnAmount},
     plan::{Catalog, MachinePlan, Offer},
     prices::{PriceList, Rate},
@@ -23,6 +24,7 @@ use jiff::Timestamp;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::{
+    attachments::leave_to_another,
     cloud::Cloud,
     error::{ChangeError, ProviderError},
     http::{Http, Login, Request},
@@ -97,6 +99,13 @@ impl Cloud for Api {
     }
 
     async fn send(&self, resource: &Resource, step: &Step) -> Result<Accepted, ChangeError> {
+        if let Step::Attach(Attachment::FloatingIp(ip)) = step {
+            let request = Request::get(format!("/v1/floating_ips/{ip}"));
+            let found: Result<schema::FloatingIpResponse, _> = self.http.read(&request).await;
+            let holder = found.map_err(ChangeError::NotAccepted)?.floating_ip.server;
+            let holder = holder.map(|id| ResourceId::Server(ServerId(id)));
+            leave_to_another(ip, holder, &resource.id)?;
+        }
         let accepted = |request: &_, answer: &_| step::accepted(step, request, answer);
         let sent = self.http.send(step::request(resource, step), accepted).await;
         sent.map_err(|error| error.needing("the right to write").into())

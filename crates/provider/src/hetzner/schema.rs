@@ -53,6 +53,17 @@ pub(super) struct Pagination {
 }
 
 #[derive(Deserialize)]
+pub(super) struct FloatingIpResponse {
+    pub(super) floating_ip: FloatingIp,
+}
+
+#[derive(Deserialize)]
+pub(super) struct FloatingIp {
+    /// The server that it is assigned to.
+    pub(super) server: Option<u64>,
+}
+
+#[derive(Deserialize)]
 pub(super) struct ServerResponse {
     pub(super) server: Server,
 }

@@ -18,7 +18,7 @@ use super::{
     change_kind, ids, kind, list,
     script::{Script, answer, ok},
 };
-use crate::{Accepted, Client, HibernationLookup, ListedSnapshots, Lists};
+use crate::{Accepted, ChangeError, Client, HibernationLookup, ListedSnapshots, Lists};
 
 fn server(id: u64, status: &str) -> Value {
     json!({
@@ -519,6 +519,27 @@ async fn a_server_is_to_be_made_without_what_its_project_no_longer_has() {
     let expected =
         Manifest { ssh_key: "new".to_owned(), volumes: texts(&["7"]), ..Manifest::default() };
     assert_eq!(left.unwrap(), expected);
+}
+
+#[tokio::test]
+async fn a_floating_address_is_assigned_unless_another_server_has_it_by_now() {
+    let step = Step::Attach(Attachment::FloatingIp("13".to_owned()));
+    let shows = |server: Value| {
+        let found = json!({"floating_ip": {"id": 13, "server": server}});
+        ("GET /v1/floating_ips/13".to_owned(), ok(found))
+    };
+    for free in [json!(null), json!(42)] {
+        let assign = "POST /v1/floating_ips/13/actions/assign application/json {\"server\":42}";
+        let begun = answer(201, json!({"action": {"id": 5}}));
+        let cloud = Script::play([shows(free), (assign.to_owned(), begun)]).await;
+        cloud.hetzner(&[]).send(&seen(id(42)), &step).await.unwrap();
+        cloud.finish();
+    }
+    let cloud = Script::play([shows(json!(7))]).await;
+    let sent = cloud.hetzner(&[]).send(&seen(id(42)), &step).await;
+    let Err(ChangeError::Refused(refusal)) = sent else { panic!("{sent:?}") };
+    assert_eq!(refusal.message, "server/7 has the address 13 by now");
+    cloud.finish();
 }
 
 #[tokio::test]

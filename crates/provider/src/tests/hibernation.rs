@@ -517,7 +517,7 @@ async fn a_reserved_address_is_assigned_unless_another_droplet_has_it_by_now() {
         let cloud = Script::play([shows(json!({"id": 7}))]).await;
         let sent = cloud.digitalocean().send(&seen(id(42)), &step).await;
         let Err(ChangeError::Refused(refusal)) = sent else { panic!("{sent:?}") };
-        assert_eq!(refusal.message, format!("Droplet 7 has the address {ip} by now"));
+        assert_eq!(refusal.message, format!("droplet/7 has the address {ip} by now"));
         cloud.finish();
     }
 }
