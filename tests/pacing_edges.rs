@@ -187,6 +187,24 @@ fn servers_are_stopped_at_once_while_others_take_a_third_of_the_hour() {
     });
 }
 
+#[test]
+fn a_429_for_the_limit_per_minute_delays_an_edge_by_minutes_and_says_nothing_of_the_hour() {
+    run(async {
+        let fleet = droplets(1..=5, &["offhours:office"]);
+        let world = at_the_edge(&DROPLETS, "", &fleet, "17:50:30", "17:59:30").await;
+        world.simulator().add_fault(fault(&json!({
+            "match": { "account": "do-main" },
+            "times": 2,
+            "does": { "answer": { "status": 429, "headers": { "retry-after": "30" } } },
+        })));
+        world.run_until(monday("18:03:30")).await;
+        let log = world.simulator().log();
+        assert!(log.iter().any(|entry| entry.at >= edge() && is_too_many(entry)));
+        let asked = EdgeRequests::of(&world, &DROPLETS);
+        assert_eq!(asked.changes.len(), 5, "{asked:?}");
+    });
+}
+
 /// A schedule that begins when `office` ends.
 const NIGHTS: &str = r#"
     [schedules.nights]

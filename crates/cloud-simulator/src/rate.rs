@@ -80,7 +80,9 @@ impl Rate {
         match self {
             Self::Sliding(sliding) => {
                 let oldest = sliding.counted.front().copied().unwrap_or(now);
-                let remaining = sliding.per_hour - sliding.counted.len();
+                // What is refused for the limit per minute says 0 as well (DODESC).
+                let left = sliding.per_hour - sliding.counted.len();
+                let remaining = if answer.status == 429 { 0 } else { left };
                 answer
                     .with("ratelimit-limit", &sliding.per_hour)
                     .with("ratelimit-remaining", &remaining)

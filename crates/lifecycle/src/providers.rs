@@ -136,7 +136,7 @@ impl Providers {
             && known.account == *account
             && known.secret.expose_secret() == secret.expose_secret()
         {
-            return Ok(known.client.clone());
+            return Ok(known.client.released());
         }
         let client = match account {
             Account::Cloud(cloud) => self

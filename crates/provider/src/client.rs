@@ -63,6 +63,13 @@ impl Client {
         self.by(Http::counting)
     }
 
+    /// Returns a client of the same account that no 429 holds back yet. Once a cloud has answered
+    /// 429, a client sends nothing more: how long to wait is in its errors.
+    #[must_use]
+    pub fn released(&self) -> Self {
+        self.by(Http::released)
+    }
+
     /// Returns a client of the same account that sends no more than this many requests from now on,
     /// however many it is asked for. Those of its clones count as well.
     #[must_use]

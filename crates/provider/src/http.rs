@@ -6,7 +6,7 @@ use std::{
     collections::BTreeSet,
     fmt,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -193,6 +193,9 @@ pub(crate) struct Http {
     requests: Arc<AtomicU64>,
     /// The number of requests from which on this connection sends none.
     most: u64,
+    /// The wait that a 429 asked for, if it asked for one. From then on this connection and its
+    /// clones send nothing.
+    held: Arc<OnceLock<Option<Duration>>>,
 }
 
 /// An account's address, its token and its share of the allowance.
@@ -233,12 +236,22 @@ impl Http {
             pacing: Mutex::default(),
             date: Mutex::default(),
         };
-        Self { account: Arc::new(account), requests: Arc::default(), most: u64::MAX }
+        Self {
+            account: Arc::new(account),
+            requests: Arc::default(),
+            most: u64::MAX,
+            held: Arc::default(),
+        }
     }
 
     /// Returns the same connection with a request counter of its own.
     pub(crate) fn counting(&self) -> Self {
         Self { requests: Arc::default(), ..self.clone() }
+    }
+
+    /// Returns the same connection, which no 429 holds back yet.
+    pub(crate) fn released(&self) -> Self {
+        Self { held: Arc::default(), ..self.clone() }
     }
 
     /// Returns the same connection, which sends no more than this many requests from now on.
@@ -308,6 +321,9 @@ impl Http {
     }
 
     async fn exchange(&self, request: &Request) -> Result<Answer, ProviderError> {
+        if let Some(&retry_after) = self.held.get() {
+            return Err(ProviderError::RateLimited { retry_after });
+        }
         if !self.pacing().admit() {
             return Err(ProviderError::RateLimited { retry_after: None });
         }
@@ -330,9 +346,14 @@ impl Http {
         }
         let response = account.transport.send(outgoing).await.map_err(lost)?;
         let (status, headers) = (response.status(), response.headers().clone());
-        // The headers for a refused token are not about the account's allowance.
-        if status != StatusCode::UNAUTHORIZED {
-            self.pacing().learn(&headers);
+        match status {
+            // The headers for a refused token are not about the account's allowance.
+            StatusCode::UNAUTHORIZED => {}
+            // These may be about the limit per minute, not about what is left of the hour.
+            StatusCode::TOO_MANY_REQUESTS => {
+                self.held.get_or_init(|| retry_after(&headers));
+            }
+            _ => self.pacing().learn(&headers),
         }
         if let Some(date) = pacing::date(&headers) {
             *account.date.lock().unwrap_or_else(PoisonError::into_inner) = Some(date);

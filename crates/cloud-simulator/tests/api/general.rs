@@ -199,7 +199,7 @@ async fn digitalocean_refuses_one_request_too_many_per_minute_and_per_hour() {
     clouds.pass(20);
     let refused = clouds.send("GET", "/v2/account", None).await;
     assert_eq!(refused.number("retry-after"), 41);
-    assert_eq!(refused.number("ratelimit-remaining"), 2);
+    assert_eq!(refused.number("ratelimit-remaining"), 0);
     assert_eq!(refused.expect(429)["id"], "too_many_requests");
 
     clouds.pass(40);

@@ -71,7 +71,7 @@ async fn every_error_of_digitalocean_means_what_the_table_says() {
         let client = cloud.digitalocean();
         let row = format!("{status} {code} {message}");
         assert_eq!(kind(&client.look(&droplet()).await.unwrap_err()), read, "{row}");
-        let sent = client.send(&seen(droplet()), &ON).await;
+        let sent = client.released().send(&seen(droplet()), &ON).await;
         assert_eq!(change_kind(&sent.unwrap_err()), change, "{row}");
         cloud.finish();
     }
@@ -112,7 +112,7 @@ async fn every_error_of_hetzner_means_what_the_table_says() {
         let client = cloud.hetzner(&[]);
         let row = format!("{status} {code}");
         assert_eq!(kind(&client.look(&server()).await.unwrap_err()), read, "{row}");
-        let sent = client.send(&seen(server()), &ON).await;
+        let sent = client.released().send(&seen(server()), &ON).await;
         assert_eq!(change_kind(&sent.unwrap_err()), change, "{row}");
         cloud.finish();
     }
@@ -173,7 +173,7 @@ async fn a_page_that_is_not_the_providers_is_neither_a_refusal_nor_a_404() {
         let client = cloud.digitalocean();
         let error = client.status(&droplet()).await.unwrap_err();
         assert_eq!(kind(&error), read, "{status}");
-        let sent = client.send(&seen(droplet()), &ON).await;
+        let sent = client.released().send(&seen(droplet()), &ON).await;
         assert_eq!(change_kind(&sent.unwrap_err()), change, "{status}");
         cloud.finish();
     }
@@ -218,8 +218,22 @@ async fn the_wait_that_a_429_asks_for_is_passed_on() {
     let client = cloud.digitalocean();
     let error = client.status(&droplet()).await.unwrap_err();
     assert_eq!(error.retry_after(), Some(Duration::from_secs(42)));
-    let error = client.status(&droplet()).await.unwrap_err();
+    // Nothing is sent by what was told to wait, and the next one is not held back.
+    let error = client.clone().status(&droplet()).await.unwrap_err();
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(42)));
+    let error = client.released().status(&droplet()).await.unwrap_err();
     assert_eq!(error.retry_after(), None);
+    cloud.finish();
+}
+
+#[tokio::test]
+async fn what_a_429_says_is_left_is_not_what_is_left_of_the_hour() {
+    let limited = answer(429, do_error("too_many_requests", "API rate limit exceeded."));
+    let cloud = Script::play([(DROPLET, left(4100, ok(off()))), (DROPLET, left(0, limited))]).await;
+    let client = cloud.digitalocean();
+    assert!(client.status(&droplet()).await.is_ok());
+    assert!(client.status(&droplet()).await.is_err());
+    assert_eq!(client.rate().unwrap().remaining, 4100);
     cloud.finish();
 }
 
@@ -393,7 +407,7 @@ async fn a_response_that_repeats_the_token_is_redacted_before_anything_keeps_it(
     .await;
     let client = cloud.digitalocean();
     for _ in 0..5 {
-        let error = client.look(&droplet()).await.unwrap_err();
+        let error = client.released().look(&droplet()).await.unwrap_err();
         let said = Reason::of(&error).to_string() + &everything(&error);
         assert!(!said.contains(&TOKEN[..8]), "{said}");
     }
