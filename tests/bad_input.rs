@@ -141,6 +141,33 @@ fn what_keeps_failing_is_tried_less_and_less_often_until_its_next_edge() {
 }
 
 #[test]
+fn a_change_that_always_fails_is_sent_less_and_less_often_and_says_why() {
+    run(async {
+        let fleet = ACCOUNTS.to_owned() + &droplet(1, "web", &["offhours:office"]);
+        let world = World::start(&an_hour_off(""), &fleet, monday("17:48:00")).await;
+        world.run_until(monday("17:59:30")).await;
+        world.simulator().add_fault(fault(&json!({
+            "match": { "resource": "do-main/droplet/1", "method": "POST" },
+            "times": 100_000,
+            "does": answer(500, "{\"id\": \"server_error\", \"message\": \"oops\"}", &json!({})),
+        })));
+        world.run_until(monday("18:30:30")).await;
+        let record = world.record("do-main/droplet/1").await;
+        assert_eq!((record.attempts, record.retry_at), (5, Some(monday("18:31:00"))));
+        assert!(record.last_error.unwrap().to_string().contains("oops"));
+        // It may have been accepted each time, and was looked at meanwhile.
+        let minutes = [0, 2, 4, 8, 16].map(|minute| format!("18:{minute:02}:00"));
+        let sent: Vec<_> = world.changes().iter().map(|entry| entry.at).collect();
+        assert_eq!(sent, minutes.map(|minute| monday(&minute)));
+        world.simulator().clear_faults();
+        world.run_until(monday("18:33:30")).await;
+        let record = world.record("do-main/droplet/1").await;
+        assert_eq!(record.phase, Phase::Settled { at: Power::Stopped });
+        assert_eq!((record.attempts, record.retry_at, record.last_error), (0, None, None));
+    });
+}
+
+#[test]
 fn a_token_that_is_refused_from_some_moment_on_and_replaced() {
     run(async {
         let tokens = [&TOKENS[..], &[("env:NEXT_TOKEN", "secret-do-token")]].concat();

@@ -404,6 +404,14 @@ impl Night {
         self.world.simulator().add_fault(one);
     }
 
+    /// From now on, each answer of the cloud takes this long.
+    fn answers_after(&self, delay: &str) {
+        let matching = json!({"account": self.cloud.account});
+        let does = json!({"delay": {"by": delay}});
+        let slow = json!({"match": matching, "times": u32::MAX, "does": does});
+        self.world.simulator().add_fault(fault(&slow));
+    }
+
     /// The number of deletion requests for machines.
     fn deletions(&self) -> usize {
         let below = format!("{}/", self.cloud.machines);
@@ -617,6 +625,24 @@ fn a_machine_that_a_person_switches_on_after_its_snapshot_stays() {
         night.run_until(monday("22:00:30")).await;
         assert_eq!(night.only()["status"], cloud.running);
         assert_eq!(night.deletions(), before + 1);
+    });
+}
+
+#[test]
+fn a_deletion_that_rests_on_too_old_a_reading_waits_and_says_so() {
+    run(async {
+        let mut night = Night::begin(&DIGITALOCEAN).await;
+        night.answers_after("2s");
+        let before = night.deletions();
+        night.run_until(monday("19:50:30")).await;
+        assert_eq!(night.deletions(), before);
+        let record = night.record().await;
+        let reason = record.last_error.unwrap().to_string();
+        assert!(reason.contains("older than 10 s"), "{reason}");
+        assert!(record.attempts > 2 && record.retry_at.is_some());
+        night.world.simulator().clear_faults();
+        night.run_until(monday("20:20:30")).await;
+        night.sleeps().await;
     });
 }
 

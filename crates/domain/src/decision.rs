@@ -358,7 +358,7 @@ fn why_due(
 
 /// Reports whether the request of the transition in flight has to be sent again.
 fn wants_asking(record: &Record, now: Timestamp) -> bool {
-    if record.permit_is_open(now) {
+    if record.permit_is_open(now) || record.retry_at.is_some_and(|retry_at| now < retry_at) {
         return false;
     }
     let Some(request) = &record.request else {

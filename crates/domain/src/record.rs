@@ -140,7 +140,8 @@ pub struct Record {
     /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at: Option<Timestamp>,
-    /// The earliest retry after a failure that came before any claim.
+    /// The earliest retry after a failure that came before any request, or after a request that was
+    /// not answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
     /// The edge whose failures `retry_at` and `attempts` count. They do not delay a later edge.

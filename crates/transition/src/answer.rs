@@ -54,8 +54,16 @@ fn is_known(asked: &Record, reason: &Reason) -> bool {
     problem.is_some_and(|problem| problem.eq_ignoring_request(reason))
 }
 
-/// Applies an answer to a record, and returns what that ends.
+/// Applies an answer to a record, and returns what that ends. The permit is over with it, unless the
+/// request may have been accepted.
 pub fn apply(record: &mut Record, answer: &Answered, now: Timestamp) -> Option<HistoryEntry> {
+    if let Err(failure) = answer
+        && failure.kind == FailureKind::Unknown
+    {
+        note_unknown(record, failure, now);
+        return None;
+    }
+    record.permit = None;
     let goes_on = methods::answered(record, answer);
     let forced = record.request.as_ref().map(|request| request.forced);
     match answer.as_ref().map_err(Box::as_ref) {
@@ -83,6 +91,15 @@ pub fn apply(record: &mut Record, answer: &Answered, now: Timestamp) -> Option<H
             None
         }
     }
+}
+
+/// Records why there was no usable answer. The request stays as it is, since a look decides what
+/// became of it; what has to be sent again waits a while.
+fn note_unknown(record: &mut Record, failure: &Failure, now: Timestamp) {
+    record.attempts += 1;
+    record.retry_at = Some(backoff::retry_at(now, record.attempts, None));
+    record.failing = record.handled.as_ref().map(|handled| handled.key);
+    record.last_error = Some(failure.reason.clone());
 }
 
 fn asks(record: &Record, of: impl Fn(&Step) -> bool) -> bool {
@@ -195,6 +212,7 @@ pub fn note_accepted(
     if let Some(request) = &mut record.request {
         request.ask = Ask::Accepted { at: now, action };
         record.may_have_shrunk |= request.is_shrink();
+        record.retry_at = None;
         if request.first_accepted_at.is_none() {
             request.first_accepted_at = Some(now);
             request.problem = None;

@@ -523,6 +523,7 @@ impl Follower<'_> {
             request.ask = Ask::Done { at: self.view.seen.requested_at };
         }
         record.phase = Phase::InFlight { transition };
+        record.retry_at = None;
         record.attempts = 0;
         record.last_error = None;
         self.write(record, None, Vec::new())

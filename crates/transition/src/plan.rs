@@ -274,6 +274,9 @@ impl Planner<'_> {
         record.may_have_shrunk = self.view.record.may_be_smaller();
         let asked = self.request(step);
         let before = request.filter(|before| asked.step.repeats(&before.step) && !step_done);
+        if before.is_none() {
+            record.attempts = 0;
+        }
         record.request = Some(Request {
             earlier_unanswered: unknown,
             first_accepted_at: before.and_then(|before| before.first_accepted_at),

@@ -13,7 +13,7 @@ use store::{Store, StoreError};
 use transition::{
     answer::{AnswerEffect, apply, effect_of},
     backoff,
-    failure::{Answered, FailureKind},
+    failure::Answered,
     view::{Send, Withheld, Write},
 };
 
@@ -156,18 +156,14 @@ impl Batch<'_> {
         outcomes
     }
 
-    /// Handles a failure before any claim: due again later. What is in flight is looked at anyway.
+    /// Handles a failure before any request: due again later. What is in flight is looked at anyway,
+    /// and its next request waits.
     pub(super) async fn postpone(
         &self,
         mut record: Record,
         failure: &ObservationError,
     ) -> Result<Vec<Occurrence>, Error> {
         let now = self.context.clock.now();
-        if record.in_flight().is_some() {
-            let (reference, reason) = (&record.reference, &failure.reason);
-            tracing::warn!(resource.id = %reference, "Did nothing about {reference}: {reason}");
-            return Ok(Vec::new());
-        }
         let last = record.last_error.as_ref();
         let repeated = last.is_some_and(|last| last.eq_ignoring_request(&failure.reason));
         let rules = self.in_force.rules();
@@ -202,16 +198,12 @@ pub(crate) async fn write(
     writer: &Writer,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    if answer.as_ref().is_err_and(|failure| failure.kind == FailureKind::Unknown) {
-        return Ok(());
-    }
     let reference = claimed.reference.clone();
     let mut base = Some(claimed);
     for _ in 0..TRIES {
         let Some(mut record) = base.filter(|record| permits(record, writer)) else {
             return Ok(());
         };
-        record.permit = None;
         let ended = apply(&mut record, answer, now);
         record.due_at = due_at(&record, rules, now);
         match store.commit(record, ended.as_ref()).await {

@@ -96,6 +96,23 @@ impl Case {
 }
 
 #[test]
+fn what_follows_a_step_that_was_not_answered_and_is_seen_done_does_not_wait() {
+    let first = resized().sends(STOP).record;
+    let open = resized().record(|record| {
+        *record = first;
+        record.permit = None;
+        record.attempts = 5;
+        record.retry_at = Some(at("19:15"));
+    });
+    let off = open.off().at("19:02").followed();
+    assert_eq!(off.record.retry_at, None);
+    // What was postponed meanwhile counts for no other request.
+    let postponed = off.record(|record| record.attempts = 3);
+    let send = postponed.sends(STOP);
+    assert_eq!((send.step(), send.record.attempts), (resize_to(SMALL), 0));
+}
+
+#[test]
 fn a_start_puts_back_no_plan_that_no_stop_took_away() {
     // Its move was refused, and a person has given it a smaller plan since.
     let case = rescaled().on_plan(SMALL).settled(Power::Running).saved(saved());

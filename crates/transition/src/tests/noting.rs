@@ -215,10 +215,41 @@ fn a_rate_limit_is_waited_for_as_long_as_the_provider_says() {
 }
 
 #[test]
-fn of_no_answer_nothing_is_noted() {
-    let record = asked(pool().saved(pool_of(3)), STOP);
+fn without_an_answer_nothing_is_concluded_and_the_next_request_waits_longer_each_time() {
     let unknown = Err(failure(FailureKind::Unknown, &refusal()));
-    assert_eq!(noted(&record, &unknown), (record, None));
+    for record in [asked(pool().saved(pool_of(3)), STOP), cut()] {
+        let record = Record {
+            permit: Some(Permit { until: at("19:02"), writer: us() }),
+            attempts: 3,
+            ..record
+        };
+        let (noted, ended) = noted(&record, &unknown);
+        assert_eq!(ended, None);
+        assert!(noted.last_error.as_ref().unwrap().words().contains("cannot shrink"));
+        assert_eq!((noted.attempts, noted.retry_at), (4, Some(at("19:08"))));
+        let failing = record.handled.as_ref().map(|handled| handled.key);
+        let expected = Record {
+            attempts: 4,
+            retry_at: noted.retry_at,
+            failing,
+            last_error: noted.last_error.clone(),
+            ..record
+        };
+        assert_eq!(noted, expected);
+    }
+}
+
+#[test]
+fn what_was_not_answered_is_asked_again_once_its_permit_and_its_wait_are_over() {
+    let open = droplet().asked(STOP, "19:00", Ask::Open).handled("19:00", STOPPED);
+    let waiting = open.clone().record(|record| record.retry_at = Some(at("19:08")));
+    open.at("19:02").sends(STOP);
+    waiting.clone().at("19:07:59").leaves(STOP);
+    let sent = waiting.clone().at("19:08").sends(STOP);
+    assert_eq!(sent.record.retry_at, None);
+    // What is seen or found in the log does not wait.
+    let found = waiting.at("19:02").logged(ActionEffect::PowerOff, "19:00:03").records();
+    assert_eq!(found.record.retry_at, None);
 }
 
 fn cut() -> Record {

@@ -45,6 +45,7 @@ pub fn adopted(record: &Record, seen: Observation<'_>) -> Option<Record> {
         request.problem = None;
     }
     record.missing_since = None;
+    record.retry_at = None;
     record.last_error = None;
     Some(record)
 }
