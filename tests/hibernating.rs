@@ -629,6 +629,16 @@ fn a_machine_that_a_person_switches_on_after_its_snapshot_stays() {
 }
 
 #[test]
+fn a_droplet_is_hibernated_though_each_answer_of_its_cloud_takes_a_second() {
+    run(async {
+        let mut night = Night::begin(&DIGITALOCEAN).await;
+        night.answers_after("1.1s");
+        night.run_until(monday("19:40:30")).await;
+        night.sleeps().await;
+    });
+}
+
+#[test]
 fn a_deletion_that_rests_on_too_old_a_reading_waits_and_says_so() {
     run(async {
         let mut night = Night::begin(&DIGITALOCEAN).await;

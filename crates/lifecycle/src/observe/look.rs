@@ -99,12 +99,12 @@ impl SharedLists {
         };
         let lists = self.lists.younger_than(SHARED_FOR, budget.now());
         let (requested_at, lists) = (lists.0, &lists.1);
-        let snapshots = lists.snapshots.get_or_try_init(|| client.snapshots()).await?;
-        let attachments = if extent >= Extent::Attached && record.present().is_some() {
-            Some(lists.attachments.get_or_try_init(|| client.attachments()).await?)
-        } else {
-            None
-        };
+        let attached = extent >= Extent::Attached && record.present().is_some();
+        let (snapshots, attachments) =
+            tokio::try_join!(lists.snapshots.get_or_try_init(|| client.snapshots()), async {
+                let attachments = lists.attachments.get_or_try_init(|| client.attachments());
+                if attached { attachments.await.map(Some) } else { Ok(None) }
+            })?;
         let kept = record.hibernation.as_deref();
         let manifest = kept.and_then(|kept| kept.manifest.as_ref());
         let request = record.request.as_ref();

@@ -48,20 +48,24 @@ impl Hibernates for Api {
 
     async fn attachments(&self) -> Result<Attachments, ProviderError> {
         let mut found = Attachments::default();
-        for path in ["/v2/reserved_ips", "/v2/reserved_ipv6"] {
-            let reserved: Vec<ReservedIp> = self.things(path).await?;
-            found.things.extend(reserved.into_iter().map(Thing::from));
-        }
-        for firewall in self.things::<Firewall>("/v2/firewalls").await? {
+        // One after the other, they would make what a deletion rests on too old.
+        let (ipv4, ipv6, firewalls, balancers, projects) = tokio::try_join!(
+            self.things::<ReservedIp>("/v2/reserved_ips"),
+            self.things::<ReservedIp>("/v2/reserved_ipv6"),
+            self.things::<Firewall>("/v2/firewalls"),
+            self.things::<LoadBalancer>("/v2/load_balancers"),
+            self.things::<schema::Project>("/v2/projects"),
+        )?;
+        found.things.extend(ipv4.into_iter().chain(ipv6).map(Thing::from));
+        for firewall in firewalls {
             found.firewall_tags.extend(firewall.tags.iter().cloned());
             found.references.push(firewall.reference());
             found.things.push(firewall.into());
         }
-        for balancer in self.things::<LoadBalancer>("/v2/load_balancers").await? {
+        for balancer in balancers {
             found.references.push(balancer.reference());
             found.things.push(balancer.into());
         }
-        let projects: Vec<schema::Project> = self.things("/v2/projects").await?;
         found.projects = projects.into_iter().map(Project::from).collect();
         Ok(found)
     }
@@ -102,10 +106,12 @@ impl Hibernates for Api {
     /// Reads the machine after its snapshots and attached resources, so that conclusions rest on
     /// its latest state.
     async fn inspect(&self, lookup: HibernationLookup<'_>) -> Result<Sight, ProviderError> {
-        let snapshots = self.snapshots_of(lookup).await?;
-        let create_failed = self.has_failed(lookup.making).await?;
         let path = format!("/v2/droplets?tag_name={}", of_tag(lookup.of));
-        let mut others: Vec<DropletWithAttachments> = self.things(&path).await?;
+        let (snapshots, create_failed, mut others) = tokio::try_join!(
+            self.snapshots_of(lookup),
+            self.has_failed(lookup.making),
+            self.things::<DropletWithAttachments>(&path),
+        )?;
         let machine = match lookup.present {
             Some(id) => self.machine(id, lookup.lists).await?,
             None => None,

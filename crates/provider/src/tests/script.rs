@@ -91,7 +91,7 @@ impl Script {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let answers = Arc::new(Mutex::new(answers));
+        let answers = Arc::new(Mutex::new(expected.iter().cloned().zip(answers).collect()));
         tokio::spawn(serve(listener, answers, Arc::clone(&seen)));
         Self {
             base: format!("http://127.0.0.1:{port}").parse().unwrap(),
@@ -116,6 +116,19 @@ impl Script {
         Client::at(&account, self.base(), TOKEN.into(), http_client().unwrap())
     }
 
+    /// Checks the requests whatever their order, and returns them in it.
+    #[track_caller]
+    pub(super) fn finish_in_any_order(mut self) -> Vec<String> {
+        self.is_finished = true;
+        let seen = self.seen.lock().unwrap().clone();
+        let sorted = |mut requests: Vec<String>| {
+            requests.sort();
+            requests
+        };
+        assert_eq!(sorted(seen.clone()), sorted(self.expected.clone()));
+        seen
+    }
+
     #[track_caller]
     pub(super) fn finish(mut self) {
         self.is_finished = true;
@@ -132,7 +145,7 @@ impl Drop for Script {
     }
 }
 
-type Answers = Arc<Mutex<VecDeque<Answer>>>;
+type Answers = Arc<Mutex<VecDeque<(String, Answer)>>>;
 type Seen = Arc<Mutex<Vec<String>>>;
 
 async fn serve(listener: TcpListener, answers: Answers, seen: Seen) {
@@ -145,9 +158,14 @@ async fn serve(listener: TcpListener, answers: Answers, seen: Seen) {
 /// Serves one connection, for as many requests as come over it.
 async fn converse(mut stream: TcpStream, answers: Answers, seen: Seen) {
     while let Some(request) = read_request(&mut stream).await {
+        let next = {
+            let mut answers = answers.lock().unwrap();
+            // Requests that are sent at once come in any order.
+            let own = answers.iter().position(|(expected, _)| *expected == request);
+            answers.remove(own.unwrap_or_default())
+        };
         seen.lock().unwrap().push(request);
-        let next = answers.lock().unwrap().pop_front();
-        let answer = next.unwrap_or_else(|| answer(500, "no such scene"));
+        let answer = next.map_or_else(|| answer(500, "no such scene"), |(_, answer)| answer);
         stream.write_all(answer.bytes().as_bytes()).await.unwrap();
         match answer {
             Answer::Whole(..) => {}
