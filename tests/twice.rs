@@ -85,11 +85,9 @@ fn what_a_clock_that_was_far_ahead_has_handled_is_reported_and_a_command_puts_it
         world.run_until(monday("18:20:30")).await;
         // The stop of 18:00 is not sent: by the record, it is long over.
         assert_eq!(observed(&world).await, Some(Power::Running));
-        let said = |outcome: &Occurrence| match &outcome.event {
-            Event::Postponed { reason, .. } => {
-                reason.to_string().contains("a clock that was ahead")
-            }
-            _ => false,
+        let said = |outcome: &Occurrence| {
+            let Event::Postponed { reason, .. } = &outcome.event else { return false };
+            reason.to_string().contains("a clock that was ahead")
         };
         assert!(world.outcomes().iter().any(said), "{:?}", world.outcomes());
         world.stop(&json!({ "resources": [SERVER], "by": "ada" })).await;
