@@ -10,8 +10,8 @@ use lifecycle::Event;
 use serde_json::{Value, json};
 
 use crate::support::{
-    ACCOUNTS, EACH_KIND, TOKENS, World, an_hour_off, database, droplet, fault, longer_night,
-    monday, office_hours, one_of_each_kind, reference, run, unlabelled_server,
+    ACCOUNTS, EACH_KIND, TOKENS, World, an_hour_off, database, droplet, fault, monday,
+    office_hours, one_of_each_kind, reference, run, unlabelled_server,
 };
 
 /// The resources of [`EACH_KIND`] at the misbehaving cloud.
@@ -164,30 +164,6 @@ fn a_change_that_always_fails_is_sent_less_and_less_often_and_says_why() {
         let record = world.record("do-main/droplet/1").await;
         assert_eq!(record.phase, Phase::Settled { at: Power::Stopped });
         assert_eq!((record.attempts, record.retry_at, record.last_error), (0, None, None));
-    });
-}
-
-#[test]
-fn a_shrink_that_is_never_answered_is_not_sent_shortly_before_opening() {
-    run(async {
-        let fleet = ACCOUNTS.to_owned() + &database("9cc1", "orders", "pg");
-        let world = World::start(&longer_night("", ""), &fleet, monday("17:48:00")).await;
-        world.run_until(monday("17:59:30")).await;
-        world.simulator().add_fault(fault(&json!({
-            "match": { "method": "PUT" },
-            "times": 100_000,
-            "does": answer(500, "{}", &json!({})),
-        })));
-        world.run_until(monday("19:39:30")).await;
-        let sent = world.changes();
-        assert!(sent.len() > 1 && sent.iter().all(|entry| entry.at <= monday("18:40:00")));
-        let record = world.record("do-main/database/9cc1").await;
-        assert!(record.in_flight().is_some() && record.saved.is_some(), "{record:#?}");
-        assert!(record.last_error.unwrap().to_string().contains("too near"));
-        world.run_until(monday("20:10:30")).await;
-        let record = world.record("do-main/database/9cc1").await;
-        assert_eq!(record.phase, Phase::Settled { at: Power::Running });
-        assert_eq!((record.saved, world.changes().len()), (None, sent.len()));
     });
 }
 

@@ -252,13 +252,9 @@ impl Planner<'_> {
         if let Some(transition) = self.view.record.in_flight()
             && let Some(edge) = &self.view.record.handled
             && self.is_too_late(&transition.cause, edge)
+            && !self.view.record.may_be_smaller()
         {
-            return if self.view.record.may_be_smaller() {
-                // What may have been taken away is put back by the next start.
-                Plan::Postpone(TOO_LATE.to_owned())
-            } else {
-                self.given_up_too_late(transition)
-            };
+            return self.given_up_too_late(transition);
         }
         if let Some(reason) = self.runs_without_its_plan() {
             return Plan::Postpone(reason.to_owned());
