@@ -629,6 +629,16 @@ fn a_machine_that_a_person_switches_on_after_its_snapshot_stays() {
 }
 
 #[test]
+fn a_droplet_whose_shutdown_ends_in_an_error_is_cut_off_and_hibernated() {
+    run(async {
+        let wedged = droplet_with("ignores_shutdown = true\nshutdown_error = \"2m\"\n");
+        let mut night = Night::begin_with(&DIGITALOCEAN, &wedged).await;
+        night.run_until(monday("19:30:30")).await;
+        night.sleeps().await;
+    });
+}
+
+#[test]
 fn a_droplet_is_hibernated_though_each_answer_of_its_cloud_takes_a_second() {
     run(async {
         let mut night = Night::begin(&DIGITALOCEAN).await;
