@@ -375,7 +375,7 @@ impl Planner<'_> {
                     record.clear_saved();
                 }
                 // What was desired running before may be running by our own start, unless a person
-                // asked for that; and a stop that came to nothing leaves running what nobody started.
+                // asked for that. And what runs because a stop came to nothing was started by no one.
                 record.retained = self.view.policy.retain_running
                     && !small
                     && !self.came_to_nothing()

@@ -218,7 +218,7 @@ async fn the_wait_that_a_429_asks_for_is_passed_on() {
     let client = cloud.digitalocean();
     let error = client.status(&droplet()).await.unwrap_err();
     assert_eq!(error.retry_after(), Some(Duration::from_secs(42)));
-    // Nothing is sent by what was told to wait, and the next one is not held back.
+    // A client that is to wait sends nothing, and the next one is not held back.
     let error = client.clone().status(&droplet()).await.unwrap_err();
     assert_eq!(error.retry_after(), Some(Duration::from_secs(42)));
     let error = client.released().status(&droplet()).await.unwrap_err();
