@@ -364,9 +364,7 @@ fn wants_asking(record: &Record, now: Timestamp) -> bool {
     let Some(request) = &record.request else {
         // A watch-out that has seen the wrong state: the opposite request has taken effect, and
         // there is no request of ours to wait for.
-        let end = record.in_flight().map(|transition| transition.direction.target_state());
-        let seen = record.observed.as_ref().map(|observed| observed.power);
-        return seen != end;
+        return !record.is_seen_at_end();
     };
     match request.ask {
         Ask::Failed { retry_at } => retry_at <= now,

@@ -474,9 +474,21 @@ impl Record {
     /// request may still act.
     #[must_use]
     pub fn watched_until(&self) -> Option<Timestamp> {
-        let end = self.in_flight()?.direction.target_state();
-        let observed = self.observed.as_ref()?;
-        self.not_before().filter(|_| observed.power == end && observed.busy.is_none())
+        let is_idle = self.observed.as_ref()?.busy.is_none();
+        self.not_before().filter(|_| is_idle && self.is_seen_at_end())
+    }
+
+    /// Reports whether the latest observation shows the resource where the transition in flight leads.
+    #[must_use]
+    pub fn is_seen_at_end(&self) -> bool {
+        let (Some(transition), Some(observed)) = (self.in_flight(), &self.observed) else {
+            return false;
+        };
+        // A machine that is off may be on another plan than that of its stop.
+        let plan = |size: &Option<SavedState>| Some(size.as_ref()?.machine()?.plan.clone());
+        let plans = plan(&transition.target).zip(plan(&observed.size));
+        observed.power == transition.direction.target_state()
+            && plans.is_none_or(|(wanted, seen)| wanted == seen)
     }
 
     /// Reports whether a shrink may have run since `saved` was set. A size seen from then on may be our

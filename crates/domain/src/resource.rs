@@ -471,6 +471,14 @@ impl DatabaseSize {
 }
 
 impl SavedState {
+    #[must_use]
+    pub fn machine(&self) -> Option<&MachineSize> {
+        match self {
+            Self::Machine(machine) => Some(machine),
+            Self::Database { .. } | Self::NodePool { .. } => None,
+        }
+    }
+
     /// Returns what another state lacks of this one's storage, if both are known.
     #[must_use]
     pub fn lost_storage_in(&self, other: &Self) -> Option<LostStorage> {

@@ -49,10 +49,11 @@ impl Method for SmallerPlan {
         }
         // A stop under way keeps the plan that it began with.
         let under_way = record.under_way_towards(Direction::Stop);
-        let wanted = match under_way.and_then(|now| now.target.as_ref()).and_then(machine) {
-            Some(to) => Ok(Some(to.plan.clone())),
-            None => requested_plan(record.kind(), &resource.tags, policy),
-        };
+        let wanted =
+            match under_way.and_then(|now| now.target.as_ref()).and_then(SavedState::machine) {
+                Some(to) => Ok(Some(to.plan.clone())),
+                None => requested_plan(record.kind(), &resource.tags, policy),
+            };
         let of = by.machine(view, seen);
         match wanted.and_then(|wanted| stop_plan(of, by.catalog, wanted.as_deref())) {
             Ok(plan) => {
@@ -70,9 +71,9 @@ impl Method for SmallerPlan {
     fn next(&self, view: View<'_>, direction: Direction) -> Next {
         let (record, resource) = (view.record, view.seen.resource);
         let to = match direction {
-            Direction::Stop => view.target(direction).and_then(machine),
+            Direction::Stop => view.target(direction).and_then(SavedState::machine),
             Direction::Start => {
-                let saved = record.saved.as_ref().and_then(machine);
+                let saved = record.saved.as_ref().and_then(SavedState::machine);
                 match saved.filter(|_| is_small(resource, record) && !gives_up(view)) {
                     Some(saved) => Some(saved),
                     None => return Next::Ask(on(resource, record)),
@@ -108,7 +109,7 @@ impl Method for SmallerPlan {
 
     fn permit(&self, record: &mut Record, view: View<'_>, _: &Mark) -> Option<Displaced> {
         let request = record.request.as_ref().filter(|request| request.is_shrink());
-        let to = request.and_then(|request| request.step.target()).and_then(machine);
+        let to = request.and_then(|request| request.step.target()).and_then(SavedState::machine);
         let mut was_ours = false;
         if let Some(to) = to.map(|to| to.plan.clone()) {
             if !record.may_have_shrunk {
@@ -191,7 +192,7 @@ pub(super) fn reached(
 ) -> bool {
     match direction {
         Direction::Stop => {
-            let Some(target) = target.and_then(machine) else {
+            let Some(target) = target.and_then(SavedState::machine) else {
                 return resource.power == Power::Stopped;
             };
             let may_run = record.small_runs && resource.power == Power::Running;
@@ -207,7 +208,7 @@ pub(super) fn is_done(step: &Step, resource: &Resource) -> bool {
     match step {
         Step::Off { .. } => resource.power == Power::Stopped,
         Step::On { .. } => resource.power == Power::Running,
-        Step::Resize(to) => machine(to).is_some_and(|to| resource.size.plan() == to.plan),
+        Step::Resize(to) => to.machine().is_some_and(|to| resource.size.plan() == to.plan),
         Step::KeepAddress(_)
         | Step::Snapshot(_)
         | Step::Protect { .. }
@@ -239,19 +240,12 @@ pub fn runs_small(resource: &Resource, record: &Record) -> bool {
 /// Reports whether a machine is on a plan that a stop may have moved it to, or otherwise on less
 /// than is saved. A cheaper plan may have more of something, so its capacity alone proves nothing.
 fn is_small(resource: &Resource, record: &Record) -> bool {
-    let Some(saved) = record.saved.as_ref().and_then(machine) else {
+    let Some(saved) = record.saved.as_ref().and_then(SavedState::machine) else {
         return false;
     };
     let plan = resource.size.plan();
     let seen = resource.size.to_save();
-    let seen = seen.as_ref().and_then(machine);
+    let seen = seen.as_ref().and_then(SavedState::machine);
     let lacks = seen.is_some_and(|seen| seen.compare(saved) == Some(Ordering::Less));
     plan != saved.plan && (record.small_plans.contains(plan) || lacks)
-}
-
-fn machine(size: &SavedState) -> Option<&MachineSize> {
-    match size {
-        SavedState::Machine(machine) => Some(machine),
-        SavedState::Database { .. } | SavedState::NodePool { .. } => None,
-    }
 }

@@ -280,6 +280,30 @@ fn a_resize_whose_answer_was_lost_is_found_in_the_log_and_never_repeated() {
     assert!(again.record.may_have_shrunk, "an unanswered one may have landed");
 }
 
+#[test]
+fn a_stop_is_asked_again_once_a_late_start_has_moved_the_machine_back() {
+    // A stop at 19:00 that found the machine small and off, while a move of 18:56 may still act.
+    let on = |plan| {
+        let mut case = resized().off().in_flight(STOP, "19:00").at("19:03");
+        case = case.saved(saved()).used().not_before("19:10").on_plan(plan);
+        case.observed(Power::Stopped).record(|record| {
+            let Phase::InFlight { transition } = &mut record.phase else {
+                panic!("under way");
+            };
+            transition.method = StopMethod::Resize;
+            transition.target = Some(SavedState::Machine(size(SMALL)));
+            record.small_plans = [SMALL.to_owned()].into();
+        })
+    };
+    on(SMALL).leaves(STOP);
+    assert!(on(SMALL).record.watched_until().is_some());
+    let back = on(OWN);
+    assert_eq!(back.record.watched_until(), None);
+    let send = back.sends(STOP);
+    assert_eq!(send.step(), resize_to(SMALL));
+    assert_eq!(send.record.saved, Some(saved()));
+}
+
 impl Case {
     /// A step that was seen to be done.
     fn asked_step(self, step: Step, since: &str) -> Self {
