@@ -537,7 +537,9 @@ impl TrackedResource {
 
     /// Reports whether the record was restored, and has what it does not know as its problem.
     fn has_older(&self, record: &Record) -> bool {
-        self.restored_at.is_some() && record.hibernation_problem().is_some()
+        // A transition that was restored with it is stuck for that.
+        let is_stuck = record.hibernation.is_some() && matches!(record.phase, Phase::Stuck { .. });
+        self.restored_at.is_some() && (is_stuck || record.hibernation_problem().is_some())
     }
 
     /// Records that nothing has to be restored anymore.
