@@ -143,7 +143,8 @@ fn each_edge_is_reported_once_and_its_numbers_are_what_happened(day: &Day) {
     assert_eq!(
         evening,
         "berlin-office: 8 of 9 stopped (1 already), 1 refused; slowest berlin-orders 480 s; \
-         opens Tue 08:00; `offhours status --needs-person` says what to do"
+         opens Tue 08:00; saves 3.22 USD until then, 1 unknown; `offhours status \
+         --needs-person` says what to do"
     );
 }
 

@@ -14,7 +14,9 @@ use domain::{
     activity::Activity,
     digest::{Digest, Named, Slowest},
     event_type::EventType,
+    money::Currency,
     notice::StopNotice,
+    prices::Price,
     stop_method::StopMethod,
 };
 use environment::{
@@ -132,6 +134,8 @@ fn digest() -> Digest {
         not_seen: vec![Named { name: "web".to_owned(), resource: web }],
         next_edge_at: Some(instant("2026-11-24T07:00:00Z")),
         next_desired: Some(domain::schedule::Desired::Running),
+        saves: BTreeMap::from([(Currency::Usd, Price::parse("4.2").unwrap())]),
+        unpriced: 1,
         timezone: "Europe/Berlin".to_owned(),
     }
 }

@@ -131,7 +131,7 @@ impl View {
         match event {
             ServiceEvent::Outcome(outcome) => self.show(outcome),
             ServiceEvent::Digest(digest) => {
-                let json = EdgeLine::EdgeCompleted(digest.clone());
+                let json = EdgeLine::EdgeCompleted(Box::new(digest.clone()));
                 self.put(Some(&self.digest_line(digest)), &json)
             }
             ServiceEvent::Notice(notice) => {
@@ -246,7 +246,7 @@ pub enum Line {
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum EdgeLine {
     /// Its outcome.
-    EdgeCompleted(Digest),
+    EdgeCompleted(Box<Digest>),
     /// It will soon stop resources.
     StopAnnounced(StopNotice),
     /// Nothing that was announced will be stopped.

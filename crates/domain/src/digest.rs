@@ -8,8 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     decision::{Decision, LeaveReason, Rules, judge, pause_of},
     membership::Subject,
+    money::{Currency, Money},
+    prices::{Price, PriceList, Prices},
     record::{Direction, EdgeKey, Ending, Last, Phase, Rank, Record},
-    reference::{ResourceRef, ScheduleName},
+    reference::{AccountName, ResourceRef, ScheduleName},
     schedule::{Desired, Edge, Schedule},
     stop_method::StopMethod,
 };
@@ -85,6 +87,13 @@ pub struct Digest {
     /// The desired state from then on; absent if there is none, or if no change is to come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_desired: Option<Desired>,
+    /// What the stopped resources save until then, by hourly prices, in each currency; absent if
+    /// nothing is saved, or none of it is known.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub saves: BTreeMap<Currency, Price>,
+    /// Number of stopped resources whose saving is unknown, and that `saves` leaves out.
+    #[serde(default)]
+    pub unpriced: usize,
     /// The schedule's time zone.
     #[serde(default)]
     pub timezone: String,
@@ -148,6 +157,7 @@ impl Digest {
     pub fn of<'r>(
         records: impl IntoIterator<Item = &'r Record>,
         rules: Rules<'_>,
+        prices: &BTreeMap<AccountName, PriceList>,
         schedule: &ScheduleName,
         edge: Edge,
         now: Timestamp,
@@ -158,11 +168,29 @@ impl Digest {
         digest.next_edge_at = next_edge.map(|edge| edge.at);
         digest.next_desired = next_edge.and_then(|edge| edge.desired);
         digest.timezone.clone_from(&rule.schedule.definition().timezone);
+        let mut per_hour = BTreeMap::<Currency, Money>::new();
         for record in records {
-            if let Some(state) = State::of(record, rules, schedule, edge, now) {
-                digest.count(record, state);
+            let Some(state) = State::of(record, rules, schedule, edge, now) else {
+                continue;
+            };
+            digest.count(record, state);
+            if digest.desired == Desired::Stopped && state.is_there() {
+                let account = &record.reference.account;
+                let prices = Prices::of_account(account, rules.configuration, prices);
+                match prices.and_then(|prices| prices.saved_per_hour(record)) {
+                    Some(saved) => {
+                        let sum = per_hour.entry(saved.currency()).or_insert(saved.times(0));
+                        *sum = sum.plus(saved).unwrap_or(*sum);
+                    }
+                    None => digest.unpriced += 1,
+                }
             }
         }
+        let until_then = digest.next_edge_at.map(|next| next.duration_since(now).as_secs());
+        let seconds = until_then.unwrap_or_default().unsigned_abs();
+        let saved = per_hour.values().filter(|one| !one.is_negative() && !one.is_zero());
+        let saved = saved.map(|one| (one.currency(), Price::of(one.for_seconds(seconds))));
+        digest.saves = saved.collect();
         digest.not_seen.sort();
         (digest.followed > 0).then_some(digest)
     }
@@ -189,6 +217,8 @@ impl Digest {
             not_seen: Vec::new(),
             next_edge_at: None,
             next_desired: None,
+            saves: BTreeMap::new(),
+            unpriced: 0,
             timezone: String::new(),
         }
     }
@@ -364,6 +394,11 @@ impl<'r> State<'r> {
         of_this.then_some(Self::Ended(last))
     }
 
+    /// Reports whether the resource was seen where the edge wants it.
+    fn is_there(self) -> bool {
+        matches!(self, Self::Ended(last) if matches!(last.ending, Ending::Seen | Ending::AlreadyThere))
+    }
+
     fn was_asked(self) -> bool {
         match self {
             Self::Unfinished { asked } => asked,
@@ -383,7 +418,7 @@ pub(crate) fn in_zone(at: Timestamp, timezone: &str, now: Timestamp) -> impl fmt
 }
 
 /// One line for people: `office: 12 of 14 stopped (2 by resize), 1 refused, 1 stuck; slowest orders
-/// 480 s; opens Tue 08:00`, by the schedule's zone.
+/// 480 s; opens Tue 08:00; saves 4.20 EUR until then, 1 unknown`, by the schedule's zone.
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.schedule, self.counted())?;
@@ -397,6 +432,14 @@ impl fmt::Display for Digest {
                 None => "next edge",
             };
             write!(f, "; {change} {}", in_zone(at, &self.timezone, self.at))?;
+        }
+        let saves = self.saves.iter().map(|(&currency, price)| price.in_currency(currency));
+        let saves: Vec<_> = saves.map(|money| money.to_string()).collect();
+        if !saves.is_empty() {
+            write!(f, "; saves {} until then", saves.join(" and "))?;
+            if self.unpriced > 0 {
+                write!(f, ", {} unknown", self.unpriced)?;
+            }
         }
         if self.refused + self.stuck + self.unfinished > 0 {
             f.write_str("; `offhours status --needs-person` says what to do")?;

@@ -31,6 +31,10 @@ pub use state::*;
 
 use state::LONGEST_LEAD;
 
+/// The price of a reserved IPv4 address for an hour in which no Droplet has it, and for a month at
+/// most (DOSNAPSHOTS).
+pub const IDLE_ADDRESS: (&str, &str) = ("0.01", "5");
+
 /// How many snapshots of a machine are kept.
 pub const SNAPSHOTS_TO_KEEP: u64 = 2;
 

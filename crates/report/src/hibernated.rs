@@ -10,11 +10,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{
-    count,
-    money::{amount, snapshots_month},
-    time::length,
-};
+use crate::{count, money::amount, time::length};
 
 /// What a machine is recreated from, with everything that a person needs to do it manually.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -38,7 +34,7 @@ impl Hibernated {
         let kept = record.hibernation.as_deref()?.clone();
         // It is shown only if it is known without asking a provider.
         let price = record.kind().cloud().and_then(Provider::snapshot_price);
-        let month = price.and_then(|price| snapshots_month(&kept, price));
+        let month = price.and_then(|price| kept.snapshots_month(price));
         Some(Self {
             asleep: record.is_hibernated(),
             rehearsed: kept.is_rehearsed(),

@@ -6,8 +6,9 @@ use super::*;
 use crate::{
     configuration::{Mode, PauseScope},
     hibernation::Hibernation,
+    prices::Rate,
     record::{Ask, EdgeKey, Forced, Request},
-    resource::Power,
+    resource::{MachineSize, Power, SavedState},
     step::Step,
     tests::fixtures::{World, at, daily, droplet, office_droplet, reference, schedule_name, world},
 };
@@ -85,7 +86,7 @@ fn due(record: Record) -> Record {
 
 fn count(world: &World, records: &[Record], now: &str) -> Option<Digest> {
     let office = schedule_name("office");
-    Digest::of(records, world.rules(), &office, evening(), at(now))
+    Digest::of(records, world.rules(), &BTreeMap::new(), &office, evening(), at(now))
 }
 
 /// Asserts that a record, on its own, is left out of the evening's digest.
@@ -147,6 +148,46 @@ fn the_next_edge_is_named_by_the_clock_of_the_schedule() {
     assert_eq!(in_a_week, "opens Mon 2026-06-22 19:30");
 }
 
+#[test]
+fn what_a_stop_saves_until_the_next_edge_is_said_and_how_many_are_left_out() {
+    let size = |plan: &str| {
+        SavedState::Machine(MachineSize { plan: plan.to_owned(), ..MachineSize::default() })
+    };
+    let moved = |number, ending| {
+        let mut record = by_resize(ended(numbered(number), ending, 40));
+        record.saved = Some(size("s-4vcpu-8gb"));
+        record = record.observed(Power::Stopped, "mon 19:01");
+        record.observed.as_mut().unwrap().size = Some(size("s-1vcpu-1gb"));
+        record
+    };
+    let unlisted = Record { saved: Some(size("c-2")), ..moved(3, Ending::Seen) };
+    let records = [
+        moved(1, Ending::Seen),
+        ended(numbered(2), Ending::AlreadyThere, 0),
+        unlisted,
+        moved(4, Ending::Refused),
+    ];
+    let usd = |text| Money::parse(text, Currency::Usd).unwrap();
+    let mut list = PriceList::new(Currency::Usd, at("mon 07:00"), None);
+    for (plan, hourly) in [("s-4vcpu-8gb", "0.07"), ("s-1vcpu-1gb", "0.01")] {
+        list.add(plan, None, Rate { hourly: usd(hourly), monthly: usd("40") });
+    }
+    let prices = BTreeMap::from([("do-main".parse().unwrap(), list)]);
+    let (world, office) = (world(), schedule_name("office"));
+    let count = |records: &[Record]| {
+        let now = at("mon 19:30");
+        Digest::of(records, world.rules(), &prices, &office, evening(), now).unwrap()
+    };
+    let digest = count(&records);
+    let saves = digest.saves.values().map(|&price| price.in_currency(Currency::Usd).exact());
+    assert_eq!(saves.collect::<Vec<_>>(), ["0.75"]);
+    assert_eq!(digest.unpriced, 1);
+    let said = digest.to_string();
+    assert!(said.contains("; opens Tue 08:00; saves 0.75 USD until then, 1 unknown;"), "{said}");
+    let said = count(&records[1..2]).to_string();
+    assert!(said.ends_with("; opens Tue 08:00"), "{said}");
+}
+
 /// A machine that was to be hibernated but was only powered off was not deleted.
 #[test]
 fn what_was_deleted_is_counted_apart_from_what_was_only_powered_off() {
@@ -194,7 +235,14 @@ fn a_paused_edge_says_so_and_is_not_unfinished() {
     // The schedule desires nothing any more.
     let (world, office) = (paused(late_evenings()), schedule_name("office"));
     let rules = world.rules();
-    let digest = Digest::of(&[due(numbered(1))], rules, &office, late_evening(), at("tue 00:10"));
+    let digest = Digest::of(
+        &[due(numbered(1))],
+        rules,
+        &BTreeMap::new(),
+        &office,
+        late_evening(),
+        at("tue 00:10"),
+    );
     assert_eq!(digest.unwrap().paused, 1);
 }
 
@@ -292,7 +340,7 @@ fn what_an_edge_began_is_counted_though_nothing_is_desired_any_more() {
     let world = late_evenings();
     let count = |record: &Record, now: &str| {
         let office = schedule_name("office");
-        Digest::of([record], world.rules(), &office, late_evening(), at(now))
+        Digest::of([record], world.rules(), &BTreeMap::new(), &office, late_evening(), at(now))
     };
     let began = |record: Record| Record {
         handled: Some(crate::record::Handled {
@@ -423,7 +471,14 @@ fn a_machine_that_was_made_again_counts_at_the_edge_for_which_it_was_woken_early
     let counted = |record: Record| {
         let world = world();
         let now = at("tue 08:01");
-        Digest::of([&record], world.rules(), &schedule_name("office"), morning, now)
+        Digest::of(
+            [&record],
+            world.rules(),
+            &BTreeMap::new(),
+            &schedule_name("office"),
+            morning,
+            now,
+        )
     };
     let digest = counted(woken(25)).unwrap();
     assert_eq!((digest.followed, digest.seen), (1, 1));

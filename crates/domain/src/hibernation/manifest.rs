@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::{Attachment, AttachmentKind, AttachmentName};
-use crate::resource::MachineSize;
+use crate::{ResourceKind, resource::MachineSize};
 
 /// What is needed to recreate a machine. Ids and addresses are text, as its cloud writes them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,6 +148,13 @@ impl Manifest {
             .chain(addresses.map(Attachment::Address))
             .chain(vpc.map(Attachment::Vpc))
             .collect()
+    }
+
+    /// Reports whether the machine has an address that costs money while it is unassigned.
+    #[must_use]
+    pub fn address_costs(&self, kind: ResourceKind) -> bool {
+        kind.cloud_facts().is_some_and(|cloud| cloud.idle_addresses_cost)
+            && self.addresses.iter().any(|address| !address.is_ipv6)
     }
 
     /// Adds one thing.

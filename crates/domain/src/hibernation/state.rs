@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Attachment, AttachmentName, Manifest, Mark, Sight, SnapshotState};
 use crate::{
+    money::Money,
     reference::ResourceId,
     resource::MachineSize,
     stored::is_default,
@@ -223,6 +224,14 @@ impl Hibernation {
             let is_removed = one.remove_asked_at.is_some();
             !(is_removed || is_deleted && is_late)
         });
+    }
+
+    /// Returns what the kept snapshots cost in a month. `None` while no size of them is known.
+    #[must_use]
+    pub fn snapshots_month(&self, per_gb_month: Money) -> Option<Money> {
+        let mut sizes = self.seen_snapshots().filter_map(|one| one.centi_gb);
+        let first = sizes.next()?;
+        Some(per_gb_month.share(first + sizes.sum::<u64>(), 100))
     }
 
     /// Returns the snapshot that the machine is recreated from.

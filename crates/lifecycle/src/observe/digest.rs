@@ -8,13 +8,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
-    ScheduleName,
+    AccountName, ScheduleName,
     configuration::Configuration,
     decision::Rules,
     digest::{Digest, deadline, edge_within_window},
     membership::{Membership, Subject},
+    prices::PriceList,
     record::Record,
-    schedule::Edge,
+    schedule::{Desired, Edge},
 };
 use jiff::Timestamp;
 use store::{EdgeReport, ReportedEdge, Store};
@@ -47,9 +48,14 @@ pub(crate) async fn report_due(
     // Records first, configuration second.
     let in_force = context.store.in_force().await?;
     let followers = Followers::of(&records, &in_force.configuration);
+    let mut prices = BTreeMap::new();
+    if young.values().any(|edge| edge.desired == Some(Desired::Stopped)) {
+        let read = report.readable(context.store.prices().await?);
+        prices.extend(read.into_iter().map(|(account, prices)| (account, prices.list)));
+    }
     for (name, edge) in young {
         let rules = in_force.rules();
-        let ready = ready(context.store, &followers, rules, &name, edge, now);
+        let ready = ready(context.store, &followers, rules, &prices, &name, edge, now);
         let Some(digest) = ready else {
             continue;
         };
@@ -134,13 +140,14 @@ fn ready(
     store: &Store,
     followers: &Followers<'_>,
     rules: Rules<'_>,
+    prices: &BTreeMap<AccountName, PriceList>,
     name: &ScheduleName,
     edge: Edge,
     now: Timestamp,
 ) -> Option<Digest> {
     let late = is_at_deadline(rules.configuration, name, edge, now);
     let records = followers.records.get(name).into_iter().flatten();
-    match Digest::of(records.copied(), rules, name, edge, now) {
+    match Digest::of(records.copied(), rules, prices, name, edge, now) {
         Some(digest) if late || digest.is_complete() => Some(digest),
         Some(_) => {
             // At the next tick, unless everything unfinished waits for something later.

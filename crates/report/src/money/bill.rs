@@ -9,10 +9,15 @@
 
 use std::cmp::Ordering;
 
-use domain::{ResourceKind, money::Money, prices::Rate, provider::Billing};
+use domain::{
+    ResourceKind,
+    money::Money,
+    prices::{CAP_HOURS, Rate},
+    provider::Billing,
+};
 
 /// The most that `DigitalOcean` bills of a month, in seconds.
-const CAP_SECONDS: u64 = 672 * 3600;
+const CAP_SECONDS: u64 = CAP_HOURS * 3600;
 
 /// Why time off saves nothing that leaves more than 672 hours of a month.
 pub(super) const NOTHING_BELOW_CAP: &str =
@@ -20,10 +25,6 @@ pub(super) const NOTHING_BELOW_CAP: &str =
 
 /// Why nothing is known of what rates in several currencies come to.
 pub(super) const SEVERAL: &str = "its prices are in several currencies";
-
-pub(super) fn of_database(monthly: Money) -> Rate {
-    Rate { hourly: monthly.share(3600, CAP_SECONDS.into()), monthly }
-}
 
 /// Returns what a time costs at one rate after another, each for a number of seconds. `None` if the
 /// rates are in several currencies.

@@ -3,7 +3,8 @@
 use domain::{
     ResourceKind,
     hibernation::{
-        Hibernation, KEPT_FOR, MAX_SNAPSHOTS, first_lead, first_snapshot, snapshots_at_most,
+        Hibernation, IDLE_ADDRESS, KEPT_FOR, MAX_SNAPSHOTS, first_lead, first_snapshot,
+        snapshots_at_most,
     },
     money::{Currency, Money},
     prices::Rate,
@@ -16,10 +17,6 @@ use crate::history::Period;
 
 /// How long a machine takes to shut down before its snapshot begins.
 const SHUTDOWN: SignedDuration = SignedDuration::from_mins(10);
-
-/// The price of a reserved IPv4 address for an hour in which no Droplet has it, and for a month at
-/// most (DOSNAPSHOTS).
-const RESERVED: (&str, &str) = ("0.01", "5");
 
 /// How many newer snapshots there are before one may be removed.
 const NEWER: usize = 2;
@@ -65,14 +62,6 @@ pub(super) fn saved(
     now.minus(then)?.minus(snapshots)?.minus(address)
 }
 
-/// Returns what the kept snapshots cost in a month. `None` while no size of them is known.
-#[must_use]
-pub fn snapshots_month(hibernation: &Hibernation, per_gb_month: Money) -> Option<Money> {
-    let mut sizes = hibernation.seen_snapshots().filter_map(|one| one.centi_gb);
-    let first = sizes.next()?;
-    Some(per_gb_month.share(first + sizes.sum::<u64>(), 100))
-}
-
 /// Returns what snapshots taken at these instants cost in a part of a month, each as large as the
 /// largest that is known and kept as Offhours keeps them. `None` if no size is known.
 pub(super) fn snapshots_of(
@@ -94,7 +83,7 @@ pub(super) fn snapshots_of(
 fn reserved(is_there: bool, seconds: u64, currency: Currency) -> Money {
     let nothing = Money::zero(currency);
     let amount = |text| Money::parse(text, Currency::Usd).unwrap_or(nothing);
-    let (hourly, monthly) = (amount(RESERVED.0), amount(RESERVED.1));
+    let (hourly, monthly) = (amount(IDLE_ADDRESS.0), amount(IDLE_ADDRESS.1));
     let by_the_hour = hourly.for_seconds(seconds);
     match by_the_hour.compare(monthly) {
         _ if !is_there => nothing,

@@ -225,7 +225,7 @@ impl Candidate<'_> {
     }
 
     fn database(&self, size: &DatabaseSize) -> Assessment {
-        let monthly = self.prices.of_database(&saved_size(size));
+        let monthly = self.prices.of_database(&saved_size(size)).map(|rate| rate.monthly);
         let methods = [DatabaseMethod::SmallestPlan, DatabaseMethod::Standbys];
         (monthly, methods.map(|method| self.smaller_database(method, size)).into())
     }
@@ -255,7 +255,7 @@ impl Candidate<'_> {
     /// What a database saves on a smaller size. Storage stays the same, and so does its cost.
     fn on_size(&self, size: &DatabaseSize, small: &SavedState) -> Figure {
         let off = self.off.ok_or(NO_HOURS)?;
-        let rate = |size| self.prices.of_database(size).map(bill::of_database);
+        let rate = |size| self.prices.of_database(size);
         let (own, less) = (rate(&saved_size(size))?, rate(small)?);
         let kind = ResourceKind::Database;
         let saved = bill::saved(kind, own, off.seconds, &[(less, off.off())]);

@@ -15,7 +15,7 @@ use domain::money::{Currency, Money};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-pub use hibernation::{hibernated_month, snapshots_month};
+pub use hibernation::hibernated_month;
 pub use methods::{Candidate, MethodSaving, saved_on_smaller_plan};
 pub use month::{Month, TimesOff};
 pub use saved::{Grouping, SavedCollector, SavedReport, SavedRow, hours_in_words};

@@ -8,7 +8,7 @@ use domain::{
     plan::may_have_kept_price,
     prices::{Prices, Rate},
     record::{Phase, Record},
-    resource::{MachineSize, SavedState},
+    resource::SavedState,
 };
 use jiff::Timestamp;
 
@@ -196,7 +196,7 @@ impl<'a> Bill<'a> {
     }
 
     fn of_database(&self, size: &SavedState) -> Result<Rate, String> {
-        self.of.prices()?.of_database(size).map(bill::of_database)
+        self.of.prices()?.of_database(size)
     }
 
     /// Returns what was saved by being at smaller sizes.
@@ -280,10 +280,8 @@ impl<'a> Bill<'a> {
         let snapshots = hibernation::snapshots_of(&taken, hibernation, months, per_gb_month);
         let snapshots = snapshots.ok_or("the size of its snapshots is not known")?;
         self.assumed.insert("takes each snapshot to be as large as the largest");
-        let mut addresses = hibernation.manifest.iter().flat_map(|manifest| &manifest.addresses);
-        let cloud = self.of.kind.cloud_facts();
-        let idle_addresses_cost = cloud.is_some_and(|cloud| cloud.idle_addresses_cost);
-        let address_costs = idle_addresses_cost && addresses.any(|address| !address.is_ipv6);
+        let manifest = hibernation.manifest.as_ref();
+        let address_costs = manifest.is_some_and(|manifest| manifest.address_costs(self.of.kind));
         let gone = gone().filter(|interval| interval.kind == Kind::Stopped);
         let gone = TimesOff::within(self.counted, gone.map(|interval| interval.period));
         Ok(hibernation::saved(self.of.kind, rate, &gone, (snapshots, address_costs)))
@@ -300,10 +298,7 @@ fn plan_of(size: Option<&SavedState>) -> Option<&str> {
 }
 
 fn plan(size: &SavedState) -> Option<&str> {
-    match size {
-        SavedState::Machine(MachineSize { plan, .. }) => Some(plan),
-        SavedState::Database { .. } | SavedState::NodePool { .. } => None,
-    }
+    size.machine().map(|machine| machine.plan.as_str())
 }
 
 fn nodes(size: &SavedState) -> u32 {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     AccountName, ResourceRef, ScheduleName,
-    configuration::{Account, Configuration},
+    configuration::Configuration,
     history::HistoryEntry,
     money::{Currency, Money},
     prices::{PriceList, Prices},
@@ -226,12 +226,7 @@ impl<'a> SavedCollector<'a> {
         let name = record.map(|record| &record.name).or(latest.map(|entry| &entry.name));
         let first_seen_at = record.and_then(|record| record.first_seen_at);
         let first = entries.iter().map(|entry| entry.claimed_at).chain(first_seen_at).min();
-        let account = self.configuration.accounts.get(&reference.account).and_then(Account::cloud);
-        let prices = account.map(|account| Prices {
-            provider: account.provider,
-            list: self.prices.get(&reference.account),
-            own: &self.configuration.settings.prices,
-        });
+        let prices = Prices::of_account(&reference.account, self.configuration, self.prices);
         let billed = Billed {
             kind: reference.kind(),
             record,
