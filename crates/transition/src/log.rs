@@ -17,6 +17,13 @@ pub fn log_since(record: &Record) -> Option<Timestamp> {
         // count: a person may have switched the machine on while it was copied, or before it was
         // seen off.
         Some(Request { ask: Ask::Done { at }, step, .. }) if step.facts().may_oppose => *at + SKEW,
+        // What comes after the switch-off of a stop rests on a look that showed the machine off. By
+        // clocks that may differ, a start since then may be dated before that look.
+        Some(Request { step, looked_at, .. })
+            if transition.direction == Direction::Stop && step.facts().towards.is_none() =>
+        {
+            *looked_at - SKEW
+        }
         Some(request) => request.looked_at,
         None => transition.claimed_at + SKEW,
     })

@@ -379,7 +379,7 @@ fn a_snapshot_of_a_machine_that_was_switched_on_before_it_began_is_no_whole_copy
 fn the_log_is_read_back_to_the_look_on_which_the_first_snapshot_of_the_machine_rests() {
     let case = hibernated().copied().at("19:05:10");
     let log_from = |record: &Record| methods::rules(StopMethod::Hibernate).log_from(record);
-    assert_eq!(log_from(&case.record), Some(at("19:00:45")));
+    assert_eq!(log_from(&case.record), Some(at("19:00:40")));
     let earlier = |from: &'static str| {
         case.clone().keeping(|kept| {
             let earlier = KeptSnapshot::of(from.parse().unwrap(), mark("b"), at("18:00"));
@@ -387,7 +387,7 @@ fn the_log_is_read_back_to_the_look_on_which_the_first_snapshot_of_the_machine_r
         })
     };
     assert_eq!(log_from(&earlier(FIRST).record), Some(at("17:57:20")));
-    assert_eq!(log_from(&earlier(SECOND).record), Some(at("19:00:45")));
+    assert_eq!(log_from(&earlier(SECOND).record), Some(at("19:00:40")));
 }
 
 #[test]
@@ -706,6 +706,22 @@ fn a_person_who_switches_it_on_while_it_is_copied_has_overtaken_the_stop() {
     let copied = copied.at("19:05:10");
     assert_eq!(ending(&copied.writes(STOP)), Some(&Ending::Superseded));
     assert_eq!(ending(&copied.records()), Some(&Ending::Superseded));
+}
+
+/// Clouds date actions by whole seconds and their own clocks.
+#[test]
+fn a_person_who_switches_it_on_just_before_its_snapshot_is_refused_has_overtaken_the_stop() {
+    let refused = || {
+        let copying = hibernated().powered_off().at("19:00:50").taken(STOP);
+        let on = copying.seeing(FIRST, Power::Running).at("19:03");
+        on.request(|request| request.ask = failed("19:02"))
+    };
+    let started = refused().logged(ActionEffect::Start, "19:00:47");
+    assert_eq!(ending(&started.writes(STOP)), Some(&Ending::Superseded));
+    // Our own switch-off came after that start.
+    let before = refused().logged(ActionEffect::Start, "19:00:46");
+    let off = before.logged(ActionEffect::PowerOff, "19:00:47");
+    assert_eq!(off.sends(STOP).step(), SHUTDOWN);
 }
 
 /// The person's start was seen before the override was set.
