@@ -260,6 +260,12 @@ impl State {
             Desired::Stopped => {
                 let small = plan_of(state).is_some_and(|plan| tracked.small.contains(plan));
                 let off = !is_there || !runs(reference, state) || small && record.small_runs;
+                // Where an earlier configuration could take nothing from a database, another one takes
+                // nothing before its next stop.
+                let kept = reference.kind() == ResourceKind::Database
+                    && record.last.as_ref().is_some_and(|last| {
+                        last.ending == Ending::AlreadyThere && last.finished_at < self.applied_at
+                    });
                 let is_shrunk = || {
                     let size = ResourceSize::of(reference, state);
                     size.is_some_and(|size| size.is_shrunk(tracked.owed.as_ref(), &rule.policy))
@@ -271,7 +277,7 @@ impl State {
                 let must_shrink = known && rules::must_shrink(reference, state, rule, &self.setup);
                 // A machine that sleeps was stopped by another method.
                 matches!(record.phase, Phase::Settled { at: Power::Stopped })
-                    && (off || is_shrunk())
+                    && (off || kept || is_shrunk())
                     && (small || !is_there || !must_shrink)
             }
         };
@@ -310,10 +316,17 @@ impl State {
             .chain([self.applied_at])
             .all(|at| at + SETTLE_TIME < now);
         let by_person = tracked.powered_at.is_some_and(|at| at + SETTLE_TIME > stop.claimed_at);
+        // What a person has stopped again under no schedule is meant to stay off, unless it is owed a
+        // size.
+        let by_command = tracked.owed.is_none()
+            && record.manual_command.as_ref().is_some_and(|command| {
+                command.desired == Desired::Stopped && command.instant >= barred_since
+            });
         let account = self.accounts.get(reference.account.as_str());
         let is_doubted = account.is_some_and(|account| account.has_error);
         let is_off = self.state_of(reference).is_none() || !runs(reference, state);
-        let is_left = is_off && should_run && is_settled && !by_person && !is_overridden;
+        let is_left =
+            is_off && should_run && is_settled && !by_person && !by_command && !is_overridden;
         let is_read = !is_doubted && !self.newer.contains_key(reference);
         (is_left && is_read && !self.is_reported(record, now)).then(|| {
             let phase = crate::trace::record_in_a_line(record);
