@@ -60,7 +60,9 @@ impl State {
         let forgets = before.handled.is_some() && after.handled.is_none();
         let joins = after.joined_at.is_some() && after.joined_at != before.joined_at;
         let is_approved = before.held && !after.held;
-        let may_join = is_gone(before) || is_gone(after) || is_approved;
+        // An inventory that another writer crossed leaves it to the next one to see what changed.
+        let moves = before.schedule != after.schedule;
+        let may_join = is_gone(before) || is_gone(after) || is_approved || moves;
         if !(forgets || joins) || may_join || self.may_have_joined(&after.reference) {
             return;
         }

@@ -83,7 +83,8 @@ impl State {
         let kept = self.records.get(resource).and_then(|record| record.hibernation.as_ref());
         let kept = kept.and_then(|kept| kept.snapshots.iter().find(|one| one.id == Some(id)));
         // Nothing rests on one that was called failed before any look saw it complete.
-        let is_called_failed = image["shown_as"] == "unavailable";
+        let shown_as = image["shown_as"].as_str();
+        let is_called_failed = matches!(shown_as, Some("unavailable" | "deleted" | "retired"));
         let was_incomplete = kept.is_some_and(|one| one.centi_gb.is_none());
         if image["status"] == "unavailable" || is_called_failed && was_incomplete {
             return;
