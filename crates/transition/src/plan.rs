@@ -233,8 +233,11 @@ impl Planner<'_> {
         }
         let step_done = self.view.record.wants_next_step();
         let always = self.rules().always_yields();
+        // A start that was refused is asked again whatever the log shows: our own stop before it may
+        // be dated after its look.
+        let stops = self.direction == Direction::Stop;
         let yields = request.is_none_or(|request| {
-            open.is_some() || request.earlier_unanswered || step_done || always
+            stops || open.is_some() || request.earlier_unanswered || step_done || always
         });
         let opposed = is_opposed(self.view.record, self.view.seen.log)
             || methods::is_resized(self.view.seen.resource, self.view.record);

@@ -281,6 +281,18 @@ fn a_resize_whose_answer_was_lost_is_found_in_the_log_and_never_repeated() {
 }
 
 #[test]
+fn a_move_that_was_refused_is_not_repeated_after_a_persons_start() {
+    let switched_off = resized().switched_off().at("19:01");
+    let send = switched_off.sends(STOP);
+    let refused = switched_off.accepted(send, "19:01").at("19:01:20");
+    let refused = refused.request(|request| request.ask = failed("19:01:10"));
+    assert_eq!(refused.clone().sends(STOP).step(), resize_to(SMALL));
+    // It does not show as running yet.
+    let started = refused.logged(ActionEffect::Start, "19:01:01");
+    assert_eq!(ending(&started.writes(STOP)), Some(&Ending::Superseded));
+}
+
+#[test]
 fn a_stop_is_asked_again_once_a_late_start_has_moved_the_machine_back() {
     // A stop at 19:00 that found the machine small and off, while a move of 18:56 may still act.
     let on = |plan| {
