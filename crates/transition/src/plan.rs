@@ -740,7 +740,9 @@ impl Planner<'_> {
 }
 
 /// Returns an edge as handled with nothing done about its desired state: acting on that begins as
-/// soon as it is allowed. What Offhours holds stopped stays so.
+/// soon as it is allowed. What Offhours holds stopped stays so, unless a person has started it.
 fn only_observed(due: &Due, record: &Record) -> Handled {
-    Handled { desired: record.is_held_stopped().then_some(Desired::Stopped), ..due.handled.clone() }
+    let runs = matches!(record.phase, Phase::Settled { at: Power::Running });
+    let stays = record.is_held_stopped() && !runs;
+    Handled { desired: stays.then_some(Desired::Stopped), ..due.handled.clone() }
 }

@@ -325,6 +325,16 @@ fn what_was_held_stopped_before_observe_mode_stays_so() {
 }
 
 #[test]
+fn what_a_person_started_in_observe_mode_is_stopped_once_it_acts() {
+    let owed = pool().saved(pool_of(3)).used().handled("sun 19:00", STOPPED);
+    let scaled = owed.nodes(1, 1, 1).settled(Power::Running).at("19:00");
+    let write = scaled.clone().observing().withholds(STOP).write;
+    assert_eq!(write.record.handled.as_ref().unwrap().desired, None);
+    let acting = scaled.record(|record| *record = write.record).at("19:05");
+    acting.in_generation(2).sends(STOP);
+}
+
+#[test]
 fn observe_mode_saves_no_size() {
     let write = database().observing().withholds(STOP).write;
     assert_eq!(write.record.saved, None);
