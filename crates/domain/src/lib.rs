@@ -36,6 +36,7 @@ pub mod record;
 pub mod reference;
 pub mod renaming;
 pub mod resource;
+mod saving;
 pub mod schedule;
 #[cfg(feature = "schema")]
 pub mod schema;
