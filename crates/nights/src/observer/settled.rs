@@ -295,6 +295,11 @@ impl State {
                 && entry.ending == Ending::Seen
                 && entry.cause == Cause::Schedule
         })?;
+        // A pool that a person has emptied has no size to go back to.
+        let is_pool = reference.kind() == ResourceKind::NodePool;
+        if is_pool && tracked.owed.is_none() && record.saved.is_none() {
+            return None;
+        }
         let schedule = rules::schedule_of(reference, state, &self.setup);
         let rule = schedule.as_ref().and_then(|name| Some((name, self.setup.schedules.get(name)?)));
         let should_run = match rule.filter(|_| !rules::is_excluded(state, &self.setup)) {
