@@ -133,18 +133,20 @@ mod tests {
 
     #[test]
     fn a_hibernated_machine_saves_its_price_less_its_snapshots_and_its_address() {
-        let hibernated = |sizes: &[u64], address: &str| {
+        let hibernated = |reference: &str, sizes: &[u64]| {
             let snapshot = |size: &u64| {
                 json!({"mark": format!("h{size}"), "id": 1, "from": "server/1", "asked_at": "2026-11-23T19:00:00Z",
                     "centi_gb": size})
             };
             let manifest = json!({"name": "a", "region": "fsn1", "tags": [], "ssh_key": "k",
-                "size": {"plan": "cpx22"}, "addresses": [{"id": "1", "ip": address}]});
-            json!({"reference": "hz-eu/server/1", "hibernation":
+                "size": {"plan": "cpx22"}, "addresses": [{"id": "1", "ip": "192.0.2.1"}]});
+            json!({"reference": reference, "hibernation":
                 {"snapshots": sizes.iter().map(snapshot).collect::<Vec<_>>(), "manifest": manifest}})
         };
         // 73.05 GB of snapshots cost 0.00143 EUR an hour.
-        saves_per_hour(&hibernated(&[5_000, 2_305], "192.0.2.1"), Some("0.02977"));
-        saves_per_hour(&hibernated(&[], "192.0.2.1"), None);
+        saves_per_hour(&hibernated("hz-eu/server/1", &[5_000, 2_305]), Some("0.02977"));
+        saves_per_hour(&hibernated("hz-eu/server/1", &[]), None);
+        // An address of a Droplet costs more while there is none.
+        saves_per_hour(&hibernated("do-main/droplet/1", &[5_000, 2_305]), Some("0.01977"));
     }
 }
