@@ -107,6 +107,11 @@ fn is_too_many(entry: &Entry) -> bool {
     answer.is_some_and(|answer| answer.status == 429)
 }
 
+/// Whether a request is for a list that only inventories read.
+fn is_inventory(entry: &&Entry) -> bool {
+    entry.request.path == "/v2/kubernetes/clusters"
+}
+
 fn edge() -> Timestamp {
     monday("18:00:00")
 }
@@ -258,6 +263,27 @@ fn what_is_followed_at_an_edge_does_not_spend_what_the_stops_do() {
         let followed = log.iter().filter(|entry| entry.request.path == "/v2/databases").count();
         // One is that of the inventory.
         assert!(followed > 1, "they are not followed");
+    });
+}
+
+#[test]
+fn what_is_followed_leaves_an_hours_last_requests_to_inventories() {
+    run(async {
+        let limit = "token = \"secret-do-token\"\nrate_limit = { per_hour = 200 }";
+        let accounts = ACCOUNTS.replace("token = \"secret-do-token\"", limit);
+        let fleet = accounts + &droplets(1..=20, &["offhours:office"]);
+        let configuration = office_hours("max_stops = 1000", "", "");
+        let world = World::start(&configuration, &fleet, monday("17:50:30")).await;
+        world.simulator().add_fault(fault(&json!({
+            "match": { "account": "do-main", "method": "POST" },
+            "times": u32::MAX,
+            "does": { "slow": { "by": "2h" } },
+        })));
+        world.run_until(monday("18:50:30")).await;
+        let asked = EdgeRequests::of(&world, &DROPLETS);
+        assert_eq!((asked.changes.len(), asked.refused), (20, 0), "{asked:?}");
+        let last = world.simulator().log().iter().filter(is_inventory).map(|entry| entry.at).max();
+        assert!(last > Some(monday("18:45:00")), "{last:?}");
     });
 }
 

@@ -241,13 +241,28 @@ impl Allowance {
         self.per_hour / 60
     }
 
-    /// Returns how many requests may be sent now under the hourly limit.
+    /// Returns how many requests stop and start may send now under the hourly limit.
     #[must_use]
     pub fn in_the_hour(&self) -> u64 {
         self.remaining.map_or(u64::MAX, |remaining| {
-            let kept = kept_back(self.per_hour) + self.others + self.inventory + self.observing;
-            remaining.saturating_sub(kept)
+            let kept = kept_back(self.per_hour).max(self.inventories());
+            remaining.saturating_sub(kept + self.others + self.inventory + self.observing)
         })
+    }
+
+    /// Returns how many requests poll-status may send now under the hourly limit to follow what is
+    /// in flight: all that others and inventories leave.
+    #[must_use]
+    pub fn in_the_hour_to_follow(&self) -> u64 {
+        self.remaining.map_or(u64::MAX, |remaining| {
+            remaining.saturating_sub(self.others + self.inventories())
+        })
+    }
+
+    /// Returns how many requests inventories take until the hourly limit recovers. A token bucket
+    /// recovers at once; a limit that slides may not for an hour.
+    fn inventories(&self) -> u64 {
+        if self.per_minute.is_some() { hourly(self.inventory) } else { self.inventory }
     }
 
     /// Returns how many requests may be planned for one tick.
@@ -297,11 +312,15 @@ pub fn requests_to_finish(
 #[must_use]
 pub fn carried(per_hour: u64, lists: Option<&ListRequests>, time: SignedDuration) -> u64 {
     let lists = lists.into_iter().flat_map(BTreeMap::values);
-    let inventory: u64 = lists.map(|&requests| u64::from(requests)).sum();
-    let inventories = inventory * SignedDuration::from_hours(1).as_secs().unsigned_abs()
-        / INVENTORY_INTERVAL.as_secs().unsigned_abs();
-    let left = per_hour.saturating_sub(kept_back(per_hour) + inventories);
+    let inventory = lists.map(|&requests| u64::from(requests)).sum();
+    let left = per_hour.saturating_sub(kept_back(per_hour) + hourly(inventory));
     left.saturating_mul(time.as_mins().unsigned_abs()) / 60
+}
+
+/// Returns how many requests the inventories of an hour take, given those of one.
+fn hourly(inventory: u64) -> u64 {
+    inventory * SignedDuration::from_hours(1).as_secs().unsigned_abs()
+        / INVENTORY_INTERVAL.as_secs().unsigned_abs()
 }
 
 /// Returns how many requests it takes to observe and change one resource of a kind, apart from
@@ -517,6 +536,30 @@ mod tests {
         };
         assert_eq!([0, 30, 60].map(carried), [0, 2345, 4690]);
         assert_eq!(super::carried(40, Some(&lists), SignedDuration::from_hours(9)), 0);
+    }
+
+    #[test]
+    fn what_is_in_flight_is_followed_until_only_the_inventories_are_left() {
+        let lists = ListRequests::from([(ResourceKind::Droplet, 3), (ResourceKind::NodePool, 2)]);
+        let allowance = |provider: Provider, remaining| {
+            let rate = RateLimit { others: Some(measured(0, 0)), ..rate(remaining) };
+            Allowance::of(provider.facts(), Some(rate), Some(&lists), at(60))
+        };
+        let left = |provider| {
+            let of = |remaining| allowance(provider, remaining).in_the_hour_to_follow();
+            [5, 6, 60, 61].map(of)
+        };
+        // Those of an hour, where the limit may not recover before.
+        assert_eq!(left(Provider::DigitalOcean), [0, 0, 0, 1]);
+        assert_eq!(left(Provider::Hetzner), [0, 1, 55, 56]);
+        // Stops and starts leave that much in any case.
+        let small = |per_hour| {
+            let allowance = allowance(Provider::DigitalOcean, 200);
+            Allowance { per_hour, ..allowance }.in_the_hour()
+        };
+        assert_eq!([0, 1200, 2400].map(small), [132, 132, 72]);
+        let unknown = Allowance::of(Provider::DigitalOcean.facts(), None, Some(&lists), at(60));
+        assert_eq!(unknown.in_the_hour_to_follow(), u64::MAX);
     }
 
     #[test]

@@ -63,9 +63,9 @@ impl Asked {
         Some(allowance)
     }
 
-    /// Returns how many more requests may be sent, of at most `most` in this invocation. A limit per
-    /// minute is shared with other invocations: what is left of it is stored before it is sent, up to
-    /// `wanted` more requests.
+    /// Returns how many more requests may be sent, of at most `most` in this invocation, and of what is
+    /// left of the hour. A limit per minute is shared with other invocations: what is left of it is
+    /// stored before it is sent, up to `wanted` more requests.
     pub(crate) async fn plan(
         &mut self,
         context: Context<'_>,
@@ -74,6 +74,9 @@ impl Asked {
         most: u64,
     ) -> u64 {
         let sent = self.sent();
+        let allowance = self.allowance(context.clock.now());
+        let in_the_hour = allowance.map_or(u64::MAX, |allowance| allowance.in_the_hour_to_follow());
+        let most = most.min(sent.saturating_add(in_the_hour));
         if !self.ledger.counts_minutes() {
             return most.saturating_sub(sent);
         }

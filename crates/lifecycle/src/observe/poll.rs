@@ -421,8 +421,8 @@ impl<'a> Watch<'a> {
 
     /// Returns how many requests a look may send to an account: as many as its hourly limit regains
     /// in a minute, less what due stops and starts may need. The first look of each invocation is
-    /// always allowed, but while stops and starts wait for the hourly limit, only that of every
-    /// fourth minute. A limit per minute is shared with stop and start.
+    /// allowed as long as anything is left of the hour, but while stops and starts wait for that,
+    /// only that of every fourth minute. A limit per minute is shared with stop and start.
     async fn room(
         &mut self,
         account: &AccountName,
