@@ -464,10 +464,6 @@ impl Observer {
             }
             state.process_log();
             state.process_write(operation, &body, by);
-            // An update concerns an account's state and says nothing about a machine.
-            if operation != "UpdateItem" {
-                state.observe_disks();
-            }
         }
     }
 

@@ -305,10 +305,12 @@ impl State {
         let Some(state) = state.filter(|_| !self.person_crossed(resource)) else {
             return;
         };
-        let copies = self.complete_copies(&resource.account, &state["contents"]);
+        let images = self.simulator.images();
+        let contents = state["contents"].as_str().unwrap_or_default();
+        let copies = complete_copies(&images, &resource.account, contents);
         // A snapshot of a Droplet cannot be protected; it counts once it is listed.
         let now = self.time.now();
-        let is_listed = |image: &Value| {
+        let is_listed = |image: &&Value| {
             let listed = image["listed"].as_str();
             listed.is_some_and(|at| at.parse().is_ok_and(|at: Timestamp| at <= now))
         };
@@ -318,25 +320,12 @@ impl State {
         }
     }
 
-    /// Returns the complete snapshots that hold these contents.
-    fn complete_copies(
-        &self,
-        account: &AccountName,
-        contents: &Value,
-    ) -> impl Iterator<Item = Value> + use<> {
-        let (account, contents) = (account.clone(), contents.clone());
-        self.simulator.images().into_iter().filter(move |image| {
-            image["account"] == account.as_str()
-                && image.get("status").is_none_or(|is| is == "available")
-                && image["contents"] == contents
-        })
-    }
-
     /// Reports whether a complete snapshot holds what the disk of a machine held.
     pub(super) fn has_copy(&self, resource: &ResourceRef) -> bool {
         let latest = self.disks.get(resource).and_then(|disk| disk.latest.as_ref());
+        let images = self.simulator.images();
         latest.is_some_and(|latest| {
-            self.complete_copies(&resource.account, &json!(latest)).next().is_some()
+            complete_copies(&images, &resource.account, latest).next().is_some()
         })
     }
 
@@ -403,18 +392,31 @@ impl State {
             }
             if let [state, ..] = &machines[..] {
                 self.observe_disk(resource, state);
-                self.mark_proven(state);
             }
         }
-        let away: Vec<_> = self.disks.keys().cloned().collect();
+        let away = self.disks.keys().filter(|resource| !there.contains_key(*resource));
+        let away: Vec<_> = away.cloned().collect();
+        let images = self.simulator.images();
         for resource in away {
-            if !there.contains_key(&resource) {
-                self.check_copy_exists(&resource);
-            }
+            self.check_copy_exists(&resource, &images);
+        }
+    }
+
+    /// Checks the same of one machine, whose record was written: at the clouds, only what they have
+    /// accepted has changed.
+    pub(super) fn observe_disk_of(&mut self, record: &Record) {
+        let resource = &record.reference;
+        if record.hibernation.is_none() && !self.disks.contains_key(resource) {
+            return;
+        }
+        match self.state_of(resource) {
+            Some(state) => self.observe_disk(resource, &state),
+            None => self.check_copy_exists(resource, &self.simulator.images()),
         }
     }
 
     fn observe_disk(&mut self, resource: &ResourceRef, state: &Value) {
+        self.mark_proven(state);
         let disk = self.disks.entry(resource.clone()).or_default();
         if disk.last.is_null() {
             disk.attached = state["attached"].clone();
@@ -443,10 +445,12 @@ impl State {
         }
     }
 
-    fn check_copy_exists(&mut self, resource: &ResourceRef) {
-        let latest = self.disks[resource].latest.clone();
-        let Some(latest) = latest else { return };
-        let mut copies = self.complete_copies(&resource.account, &json!(latest));
+    fn check_copy_exists(&mut self, resource: &ResourceRef, images: &[Value]) {
+        let disk = self.disks.get(resource);
+        let Some(latest) = disk.and_then(|disk| disk.latest.clone()) else {
+            return;
+        };
+        let mut copies = complete_copies(images, &resource.account, &latest);
         if copies.next().is_some() {
             return;
         }
@@ -456,6 +460,19 @@ impl State {
         }
         self.violated(format!("what the disk of {resource} held is lost: {latest}"));
     }
+}
+
+/// Returns the complete snapshots that hold these contents.
+fn complete_copies<'a>(
+    images: &'a [Value],
+    account: &AccountName,
+    contents: &str,
+) -> impl Iterator<Item = &'a Value> {
+    images.iter().filter(move |image| {
+        image["account"] == account.as_str()
+            && image.get("status").is_none_or(|is| is == "available")
+            && image["contents"] == contents
+    })
 }
 
 fn creates(path: &str) -> bool {

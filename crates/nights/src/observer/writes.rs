@@ -183,6 +183,7 @@ impl State {
         self.check_not_gone(record);
         self.check_saved(record);
         self.note_shared();
+        self.observe_disk_of(record);
     }
 
     /// Checks that the handled generation never goes back, nor the handled edge within one
