@@ -293,6 +293,17 @@ impl Night {
         }
     }
 
+    /// Runs until an instant. Returns how many requests the cloud has answered meanwhile.
+    async fn requests_until(&mut self, until: Timestamp) -> u64 {
+        let before = self.last_request();
+        self.run_until(until).await;
+        self.last_request() - before
+    }
+
+    fn last_request(&self) -> u64 {
+        self.world.simulator().log().last().map_or(0, |entry| entry.sequence)
+    }
+
     fn look(&mut self) {
         let now = self.world.local.now();
         let mut ours = self.machines();
@@ -545,6 +556,24 @@ fn a_rehearsed_machine_is_a_snapshot_by_night_and_itself_by_day() {
         night.run_until(tuesday("06:00:30")).await;
         night.runs().await;
         fits_the_clouds_descriptions(&night.world.simulator().log());
+    });
+}
+
+/// Apart from inventories, which take as many in the hour of the stop, in one of the night, and in the
+/// hour of the start.
+#[test]
+fn a_night_takes_few_requests() {
+    at_each_cloud(async |cloud| {
+        let mut night = Night::begin(cloud).await;
+        night.run_until(monday("18:59:30")).await;
+        let stop = night.requests_until(monday("19:59:30")).await;
+        night.sleeps().await;
+        let asleep = night.requests_until(monday("20:59:30")).await;
+        night.run_until(tuesday("05:29:30")).await;
+        let start = night.requests_until(tuesday("06:29:30")).await;
+        night.runs().await;
+        let expected = if cloud.machine == HETZNER.machine { [87, 24, 42] } else { [203, 60, 142] };
+        assert_eq!([stop - asleep, asleep, start - asleep], expected, "{}", cloud.machine);
     });
 }
 
