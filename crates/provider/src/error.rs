@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{ResourceId, reason::Refusal};
+use domain::{ResourceId, reason::Refusal, step::Step};
 
 use crate::transport::TransportError;
 
@@ -143,6 +143,19 @@ impl ChangeError {
     #[must_use]
     pub fn is_about_token(&self) -> bool {
         matches!(self, Self::NotAccepted(error) if error.is_about_token())
+    }
+
+    /// Takes a 404 for a refusal where a step creates a machine: it is about what the machine is to
+    /// have. `DigitalOcean` answers so for a VPC (koalalorenzo/python-digitalocean#264).
+    pub(crate) fn of(self, step: &Step) -> Self {
+        match self {
+            Self::NotAccepted(ProviderError::NotFound(refusal))
+                if matches!(step, Step::Create { .. }) =>
+            {
+                Self::Refused(refusal)
+            }
+            other => other,
+        }
     }
 
     /// Reports whether the token is valid and may not make this change.
