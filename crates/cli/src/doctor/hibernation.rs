@@ -42,7 +42,8 @@ fn snapshots(records: &[Record]) -> impl Iterator<Item = Finding> {
         let (name, most) = (cloud.facts().name, cloud.facts().most_snapshots?);
         let machines = records.iter().filter(|record| record.kind().cloud() == Some(cloud));
         let kept = machines.filter_map(|record| record.hibernation.as_deref());
-        let kept: Vec<_> = kept.map(|kept| kept.snapshots.len()).filter(|&own| own > 0).collect();
+        let kept = kept.map(|kept| kept.seen_snapshots().count());
+        let kept: Vec<_> = kept.filter(|&own| own > 0).collect();
         let ours: usize = kept.iter().sum();
         (ours + kept.len() > most).then(|| {
             let found = format!(
@@ -125,7 +126,7 @@ mod tests {
     use super::*;
     use crate::{
         doctor::Level,
-        scene::{OFFICE, asleep, configuration},
+        scene::{OFFICE, asleep, configuration, monday},
     };
 
     fn answer(to: MoveTarget) -> AccountPreview {
@@ -152,6 +153,10 @@ mod tests {
         let many = snapshots(&vec![asleep(); 11]).next().unwrap();
         assert_eq!(many.level, Level::Warning);
         assert!(many.found.starts_with("Offhours keeps 22 snapshots at Hetzner"), "{many:?}");
+        // One that a person has deleted takes no room.
+        let mut fewer = asleep();
+        fewer.hibernation.as_mut().unwrap().snapshots[1].absent_at = Some(monday("10:00:00"));
+        assert_eq!(snapshots(&vec![fewer; 11]).next(), None);
     }
 
     #[test]
