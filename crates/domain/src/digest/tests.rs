@@ -35,7 +35,10 @@ fn numbered(number: usize) -> Record {
 /// Returns a record for which the evening's edge ended in this way, so many seconds after its
 /// claim.
 fn ended(record: Record, ending: Ending, seconds: i64) -> Record {
-    let sent = !matches!(ending, Ending::AlreadyThere | Ending::WouldHave);
+    let sent = !matches!(
+        ending,
+        Ending::AlreadyThere | Ending::WouldHave | Ending::LeftRunning | Ending::TooLate
+    );
     let claimed_at = at("mon 19:00:05");
     let asked_at = sent.then_some(claimed_at);
     Record {
@@ -106,12 +109,15 @@ fn each_record_counts_as_what_became_of_it() {
         ended(numbered(6), Ending::Superseded, 30),
         under_way(numbered(7)),
         due(numbered(8)),
+        ended(numbered(9), Ending::LeftRunning, 0),
+        ended(numbered(10), Ending::TooLate, 0),
     ];
     let digest = count(&world(), &records, "mon 19:30").unwrap();
-    assert_eq!(digest.followed, 8);
+    assert_eq!(digest.followed, 10);
     assert_eq!(digest.asked, 6);
     assert_eq!(digest.seen, 2);
     assert_eq!(digest.already, 1);
+    assert_eq!(digest.left, 2);
     assert_eq!(digest.refused, 1);
     assert_eq!(digest.stuck, 1);
     assert_eq!(digest.overtaken, 1);
@@ -126,8 +132,8 @@ fn each_record_counts_as_what_became_of_it() {
     assert_eq!(digest.next_edge_at, Some(at("tue 08:00")));
     assert_eq!(
         digest.to_string(),
-        "office: 3 of 8 stopped (1 already, 1 by resize), 1 refused, 1 stuck, 1 overtaken by a \
-         person, 2 not finished; slowest web-2 480 s; opens Tue 08:00; `offhours status \
+        "office: 3 of 10 stopped (1 already, 1 by resize), 2 left running, 1 refused, 1 stuck, 1 \
+         overtaken by a person, 2 not finished; slowest web-2 480 s; opens Tue 08:00; `offhours status \
          --needs-person` says what to do"
     );
 }

@@ -58,6 +58,7 @@ async fn every_error_of_digitalocean_means_what_the_table_says() {
         (422, "unprocessable_entity", "invalid size", "refused", "refused"),
         (422, "unprocessable_entity", pending, "busy", "busy"),
         (422, "unprocessable_entity", "Droplet is already powered on", "busy", "busy"),
+        (422, "unprocessable_entity", "Droplet is currently powered off.", "busy", "busy"),
         (422, "unprocessable_entity", "cluster is currently resizing", "busy", "busy"),
         (422, "unprocessable_entity", "cluster is being resized", "busy", "busy"),
         (422, "unprocessable_entity", "cluster must be online", "busy", "busy"),

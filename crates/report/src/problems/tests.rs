@@ -216,6 +216,20 @@ fn a_hibernated_machine_without_its_snapshot_is_a_problem() {
 }
 
 #[test]
+fn a_database_on_a_plan_that_does_not_compare_with_the_saved_one_needs_a_person() {
+    let key = EdgeKey { instant: before(120), rank: Rank::Schedule };
+    let desired = Some(Desired::Running);
+    let record = Record {
+        phase: Phase::Settled { at: Power::Running },
+        saved: Some(saved()),
+        handled: Some(Handled { generation: Generation(1), key, desired, schedule: None }),
+        ..database("do-main/database/d", "orders", &["offhours:office"])
+    };
+    let what = "its plan does not compare with the saved 2 x db-s-4vcpu-8gb";
+    check(&record, true, what, "resize it, or give that up with `offhours forget --anyway ");
+}
+
+#[test]
 fn what_a_machine_was_not_given_back_is_a_problem_with_a_remedy() {
     let mut record = asleep();
     record.phase = Phase::Settled { at: Power::Running };
