@@ -138,7 +138,7 @@ fn check(account: &Account, order: &DropletOrder) -> Result<()> {
     refusal("You specified an invalid SSH key for Droplet creation.")
         .when(!order.ssh_keys.iter().all(has_key))?;
     let vpc = order.vpc_uuid.as_ref();
-    // Where a VPC's name was given for its id (koalalorenzo/python-digitalocean#264).
+    // Where a VPC's name was given for its id (python-digitalocean #264).
     Refusal::not_found().when(vpc.is_some_and(|id| !has_vpc(account, id)))?;
     for volume in &order.volumes {
         let volume = account.things.get(Kind::Volume, &**volume);
