@@ -154,7 +154,7 @@ impl ChangeError {
             {
                 Self::Refused(refusal)
             }
-            other => other,
+            Self::Refused(_) | Self::Busy(_) | Self::NotAccepted(_) | Self::Unknown(_) => self,
         }
     }
 

@@ -100,7 +100,7 @@ fn is_left_out(world: &World, record: Record) {
 
 #[test]
 fn each_record_counts_as_what_became_of_it() {
-    let records = [
+    let records = vec![
         ended(numbered(1), Ending::Seen, 40),
         by_resize(ended(numbered(2), Ending::Seen, 480)),
         ended(numbered(3), Ending::AlreadyThere, 0),
