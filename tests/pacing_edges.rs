@@ -107,11 +107,6 @@ fn is_too_many(entry: &Entry) -> bool {
     answer.is_some_and(|answer| answer.status == 429)
 }
 
-/// Whether a request is for a list that only inventories read.
-fn is_inventory(entry: &Entry) -> bool {
-    entry.request.path == "/v2/kubernetes/clusters"
-}
-
 fn edge() -> Timestamp {
     monday("18:00:00")
 }
@@ -283,7 +278,8 @@ fn what_is_followed_leaves_an_hours_last_requests_to_inventories() {
         let asked = EdgeRequests::of(&world, &DROPLETS);
         assert_eq!((asked.changes.len(), asked.refused), (20, 0), "{asked:?}");
         let mut lists = world.simulator().log();
-        lists.retain(is_inventory);
+        // Only inventories read this list.
+        lists.retain(|entry| entry.request.path == "/v2/kubernetes/clusters");
         let last = lists.last().map(|entry| entry.at);
         assert!(last > Some(monday("18:45:00")), "{last:?}");
     });

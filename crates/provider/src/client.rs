@@ -238,7 +238,7 @@ impl Client {
     /// Sends one step of a resource, as it was seen, as one request, and never retries it.
     pub async fn send(&self, resource: &Resource, step: &Step) -> Result<Accepted, ChangeError> {
         let sent = each!(&self.0, cloud => cloud.send(resource, step).await);
-        sent.map_err(|error| error.of(step))
+        sent.map_err(|error| error.answering(step))
     }
 
     /// Returns the request that a step is sent as, in one line:

@@ -147,7 +147,7 @@ impl ChangeError {
 
     /// Takes a 404 for a refusal where a step creates a machine: it is about what the machine is to
     /// have. `DigitalOcean` answers so for a VPC (python-digitalocean #264).
-    pub(crate) fn of(self, step: &Step) -> Self {
+    pub(crate) fn answering(self, step: &Step) -> Self {
         match self {
             Self::NotAccepted(ProviderError::NotFound(refusal))
                 if matches!(step, Step::Create { .. }) =>

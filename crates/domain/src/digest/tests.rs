@@ -133,8 +133,8 @@ fn each_record_counts_as_what_became_of_it() {
     assert_eq!(
         digest.to_string(),
         "office: 3 of 10 stopped (1 already, 1 by resize), 2 left running, 1 refused, 1 stuck, 1 \
-         overtaken by a person, 2 not finished; slowest web-2 480 s; opens Tue 08:00; `offhours status \
-         --needs-person` says what to do"
+         overtaken by a person, 2 not finished; slowest web-2 480 s; opens Tue 08:00; `offhours \
+         status --needs-person` says what to do"
     );
 }
 
