@@ -22,13 +22,11 @@ pub struct Answer {
     pub headers: BTreeMap<String, String>,
     /// The body; empty if there was none.
     pub body: String,
-    /// Whether the log has dropped the body to make room for newer ones.
-    pub forgotten: bool,
 }
 
 impl Answer {
     pub(crate) fn empty(status: u16) -> Self {
-        Self { status, headers: BTreeMap::new(), body: String::new(), forgotten: false }
+        Self { status, headers: BTreeMap::new(), body: String::new() }
     }
 
     pub(crate) fn json(status: u16, body: &Value) -> Self {

@@ -33,7 +33,7 @@
 //!
 //! | request | effect |
 //! |---|---|
-//! | `GET /_simulator/log?after=N` | `{"entries": […]}`: the requests after number N, as [`Entry`]; with `&most=M` the oldest M of them |
+//! | `GET /_simulator/log?after=N` | `{"entries": […]}`: the requests after number N, as [`Entry`]; with `&most=M` the oldest M of them. The latest 64 MiB are kept |
 //! | `GET /_simulator/exchanges?after=N` | the same as JSON lines, only those with a response |
 //! | `GET /_simulator/resources` | `{"now": …, "resources": {REFERENCE: state}, "images": [state]}`; `contents` says what a disk or an image holds |
 //! | `GET /_simulator/clock` | `{"now": …, "held": true}` |

@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use crate::{answer::Answer, request::Request};
 
-/// How many bytes of response bodies are kept. The oldest bodies are dropped first; their entries
-/// stay.
-const KEPT_BYTES: usize = 128 * 1024 * 1024;
+/// How much of the log is kept, in bytes, headers aside. The oldest entries are dropped first, so
+/// that a long simulation does not grow.
+const KEPT_BYTES: usize = 64 * 1024 * 1024;
 
 /// One logged request. Entries are in the order in which the clouds handled them.
 #[derive(Debug, Clone, Serialize)]
@@ -35,46 +35,90 @@ pub struct Entry {
     pub answer: Option<Answer>,
 }
 
-/// The entries, oldest first.
+/// The newest entries, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
-    entries: Vec<Entry>,
-    /// The indexes of the entries whose bodies are kept, with the sizes of the bodies in bytes.
-    kept: VecDeque<(usize, usize)>,
-    kept_bytes: usize,
+    entries: VecDeque<Entry>,
+    /// How many older ones were dropped.
+    dropped: u64,
+    bytes: usize,
 }
 
 impl Log {
     pub(crate) fn next_sequence(&self) -> u64 {
-        self.entries.len() as u64 + 1
+        self.dropped + self.entries.len() as u64 + 1
     }
 
     pub(crate) fn add(&mut self, entry: Entry) {
-        let bytes = entry.answer.as_ref().map_or(0, |answer| answer.body.len());
-        self.kept.push_back((self.entries.len(), bytes));
-        self.kept_bytes += bytes;
-        self.entries.push(entry);
-        while self.kept_bytes > KEPT_BYTES
-            && let Some((place, bytes)) = self.kept.pop_front()
+        self.bytes += bytes(&entry);
+        self.entries.push_back(entry);
+        while self.bytes > KEPT_BYTES
+            && let Some(oldest) = self.entries.pop_front()
         {
-            self.kept_bytes -= bytes;
-            if let Some(answer) = &mut self.entries[place].answer {
-                answer.body = String::new();
-                answer.forgotten = true;
-            }
+            self.bytes -= bytes(&oldest);
+            self.dropped += 1;
         }
     }
 
     pub(crate) fn delivered(&mut self, sequence: u64) {
-        let place = usize::try_from(sequence - 1).unwrap_or(usize::MAX);
-        if let Some(entry) = self.entries.get_mut(place) {
+        let place = self.place_after(sequence).checked_sub(1);
+        if let Some(entry) = place.and_then(|place| self.entries.get_mut(place)) {
             entry.delivered = true;
         }
     }
 
-    /// The entries after the one with this number.
-    pub(crate) fn after(&self, sequence: u64) -> &[Entry] {
-        let start = usize::try_from(sequence).unwrap_or(usize::MAX).min(self.entries.len());
-        &self.entries[start..]
+    /// The kept entries after the one with this number.
+    pub(crate) fn after(&self, sequence: u64) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().skip(self.place_after(sequence))
+    }
+
+    fn place_after(&self, sequence: u64) -> usize {
+        usize::try_from(sequence.saturating_sub(self.dropped)).unwrap_or(usize::MAX)
+    }
+}
+
+fn bytes(entry: &Entry) -> usize {
+    let answer = entry.answer.as_ref().map_or(0, |answer| answer.body.len());
+    size_of::<Entry>() + entry.request.body.len() + answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_requests_are_kept_with_their_numbers() {
+        let body = "x".repeat(KEPT_BYTES / 4);
+        let mut log = Log::default();
+        for sequence in 1..=10 {
+            assert_eq!(log.next_sequence(), sequence);
+            log.add(Entry {
+                sequence,
+                at: Timestamp::UNIX_EPOCH,
+                account: None,
+                resource: None,
+                changed: false,
+                faulty: false,
+                delivered: false,
+                request: Request {
+                    method: "GET".to_owned(),
+                    path: "/v1/servers".to_owned(),
+                    query: String::new(),
+                    content_type: None,
+                    authorization: true,
+                    body: String::new(),
+                },
+                answer: Some(Answer::text(200, body.clone())),
+            });
+        }
+        log.delivered(9);
+        log.delivered(1);
+        let after = |sequence| {
+            let kept = log.after(sequence);
+            kept.map(|entry| (entry.sequence, entry.delivered)).collect::<Vec<_>>()
+        };
+        assert_eq!(after(0), [(8, false), (9, true), (10, false)]);
+        assert_eq!(after(9), [(10, false)]);
+        assert_eq!(after(10), []);
     }
 }

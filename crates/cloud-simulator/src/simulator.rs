@@ -80,7 +80,7 @@ impl Simulator {
         self.held.as_ref()
     }
 
-    /// Every request so far, in the order in which the clouds handled them.
+    /// The requests so far, in the order in which the clouds handled them: of very many, the newest.
     #[must_use]
     pub fn log(&self) -> Vec<Entry> {
         self.log_after(0)
@@ -94,7 +94,7 @@ impl Simulator {
 
     /// The oldest of them, at most this many.
     pub(crate) fn log_page(&self, sequence: u64, most: usize) -> Vec<Entry> {
-        self.up_to_date().log.after(sequence).iter().take(most).cloned().collect()
+        self.up_to_date().log.after(sequence).take(most).cloned().collect()
     }
 
     /// The whole state of every resource, by its reference.
