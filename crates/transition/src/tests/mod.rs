@@ -225,7 +225,7 @@ pub fn configuration() -> Configuration {
 }
 
 /// A schedule of what runs between these times of every day.
-fn open(times: &[(&str, &str)]) -> Schedule {
+pub fn open(times: &[(&str, &str)]) -> Schedule {
     let period = |(begin, end): &(&str, &str)| serde_json::json!({"begin": begin, "end": end});
     let periods: Vec<_> = times.iter().map(period).collect();
     let definition = serde_json::json!({"timezone": "UTC", "periods": periods});

@@ -13,7 +13,7 @@ use domain::{
 
 use super::*;
 use crate::observe::stop_target::StopTarget;
-use transition::tests::{Case, database as a_database, droplet, office, server};
+use transition::tests::{Case, database as a_database, droplet, office, open, server};
 
 fn offer(hourly: &str) -> Offer {
     let money = |text| Money::parse(text, Currency::Usd).unwrap();
@@ -346,6 +346,22 @@ fn a_snapshot_that_is_too_slow_for_the_longest_stop_is_refused() {
     // From 19:00 to 08:00 is 780 min, and each GB takes two.
     assert!(!refused(13_000));
     assert!(refused(13_100));
+}
+
+#[test]
+fn a_schedule_that_runs_a_machine_too_shortly_to_see_it_boot_is_refused() {
+    let running = |until: &str| {
+        let mut case = hibernating(Otherwise::Refuse);
+        let rule = case.configuration.schedules.get_mut(&office()).unwrap();
+        rule.schedule = open(&[("08:00", until)]);
+        let around = Surroundings { ssh_keys: vec![key()], ..Surroundings::default() };
+        led_to(&case, None, &around).to
+    };
+    let MoveTarget::Refused(refusal) = running("08:14") else {
+        panic!("it is refused");
+    };
+    assert!(refusal.remedy.contains("a quarter of an hour"), "{refusal}");
+    assert!(matches!(running("08:15"), MoveTarget::Snapshot { .. }));
 }
 
 #[test]
