@@ -130,6 +130,12 @@ impl Planner<'_> {
                     None => self.acknowledge(due, Power::Running, reason.to_owned()),
                 }
             }
+            (false, None)
+                if self.refusal().is_none()
+                    && let Next::StayOff(reason) = self.next_for(due) =>
+            {
+                self.acknowledge(due, Power::Stopped, reason)
+            }
             (false, quiet_at) => self.claim_if_it_may(due, quiet_at, self.left_stuck()),
         }
     }
@@ -262,7 +268,7 @@ impl Planner<'_> {
         if let Some(reason) = self.runs_without_its_plan() {
             return Plan::Postpone(reason.to_owned());
         }
-        let Some(step) = self.step() else {
+        let Next::Ask(step) = self.rules().next(self.view, self.direction) else {
             return Plan::Leave;
         };
         if self.needs_way_back(&step)
@@ -447,8 +453,11 @@ impl Planner<'_> {
         if let Some(reason) = self.refusal() {
             return self.decline_observed(due, reason.to_owned());
         }
-        let Some(step) = self.step() else {
-            return self.decline_observed(due, self.no_step());
+        let step = match self.next_for(due) {
+            Next::Ask(step) => step,
+            Next::Wait(why) | Next::StayOff(why) | Next::Person(why) => {
+                return self.decline_observed(due, why);
+            }
         };
         let mut record = self.view.record.clone();
         record.handled = Some(only_observed(due, self.view.record));
@@ -492,8 +501,9 @@ impl Planner<'_> {
 
     /// Claims the record and permits exactly one request.
     fn claim(&self, due: &Due, quiet_at: Option<Timestamp>, ended: Option<HistoryEntry>) -> Plan {
-        let Some(step) = self.step() else {
-            return Plan::Postpone(self.no_step());
+        let step = match self.next_for(due) {
+            Next::Ask(step) => step,
+            Next::Wait(why) | Next::StayOff(why) | Next::Person(why) => return Plan::Postpone(why),
         };
         let mut record = self.view.record.clone();
         let turned = ended.as_ref().and_then(|ended| ended.last(&record));
@@ -674,20 +684,11 @@ impl Planner<'_> {
         methods::rules(self.method())
     }
 
-    /// Returns this direction's next request; `None` if nothing is to be sent now.
-    fn step(&self) -> Option<Step> {
-        match self.rules().next(self.view, self.direction) {
-            Next::Ask(step) => Some(step),
-            Next::Wait(_) | Next::StayOff(_) | Next::Person(_) => None,
-        }
-    }
-
-    /// Returns why there is nothing to send.
-    fn no_step(&self) -> String {
-        match self.rules().next(self.view, self.direction) {
-            Next::Ask(step) => step.to_string(),
-            Next::Wait(why) | Next::StayOff(why) | Next::Person(why) => why,
-        }
+    /// Returns what an edge asks for first. Whether that comes too late depends on this edge, not on
+    /// the one before it.
+    fn next_for(&self, due: &Due) -> Next {
+        let record = Record { handled: Some(due.handled.clone()), ..self.view.record.clone() };
+        self.rules().next(View { record: &record, ..self.view }, self.direction)
     }
 
     /// Reports whether a request must not leave if its effect could not be undone.

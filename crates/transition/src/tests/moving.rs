@@ -169,6 +169,17 @@ fn a_machine_that_is_off_too_late_is_not_moved_any_more() {
 }
 
 #[test]
+fn what_a_person_switched_off_is_moved_at_its_edge_or_is_left_off_where_that_is_too_late() {
+    // A schedule that leaves no more time than that is followed all the same.
+    let short = resized().open(&[("08:00", "07:50")]).off().at("tue 07:50");
+    assert_eq!(short.sends(STOP).step(), resize_to(SMALL));
+    let late = resized().off().at("tue 07:46").writes(STOP);
+    assert!(is_settled(&late.record, Power::Stopped));
+    assert_eq!(late.record.handled.unwrap().key.instant, at("19:00"));
+    assert_eq!(late.record.last.unwrap().ending, Ending::AlreadyThere);
+}
+
+#[test]
 fn a_start_moves_back_then_switches_on_and_clears_only_then() {
     let case = resized().growing();
     assert!(case.record.request.as_ref().unwrap().step.moves());
