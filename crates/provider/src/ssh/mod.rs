@@ -156,6 +156,8 @@ pub enum UnknownCause {
     NotAsked,
     /// The probe could not be carried out.
     NotProbed(Failure),
+    /// Its turn did not come in time.
+    NoTime,
 }
 
 impl fmt::Display for UnknownCause {
@@ -165,6 +167,7 @@ impl fmt::Display for UnknownCause {
             Self::Failed(failure) => write!(f, "status failed: {failure}"),
             Self::NotAsked => f.write_str("no status command"),
             Self::NotProbed(failure) => write!(f, "probe failed: {failure}"),
+            Self::NoTime => f.write_str("there was no time to ask for its status"),
         }
     }
 }
@@ -281,7 +284,8 @@ impl Api {
                 UnknownCause::ExitCode(_)
                 | UnknownCause::Failed(_)
                 | UnknownCause::NotAsked
-                | UnknownCause::NotProbed(_) => State::Unknown(why),
+                | UnknownCause::NotProbed(_)
+                | UnknownCause::NoTime => State::Unknown(why),
             };
         };
         match address::probe(self.route(), probe).await {

@@ -4,22 +4,28 @@ use domain::{
     MachineName, ResourceId, ResourceKind,
     configuration::AccountKind,
     resource::{Busy, MachineFacts, MachineSize, Power, Resource, Size},
+    ssh::SshMachine,
     step::{Accepted, Step},
 };
+use jiff::Timestamp;
 
-use super::{AT_ONCE, Api, MachineCommand, Observed, State, refusal};
+use super::{AT_ONCE, Api, MachineCommand, Observed, Output, State, UnknownCause, refusal};
 use crate::{
     cloud::{Cloud, Hibernates},
     error::{ChangeError, ProviderError},
     pages::{self, Listed, Reading},
 };
 
+/// How many machines further on a list begins after a minute: a prime, because the number of machines
+/// must not divide it.
+const STRIDE: usize = 9_973;
+
 impl Cloud for Api {
     fn kind(&self) -> AccountKind {
         AccountKind::Ssh
     }
 
-    /// Observes every machine by itself.
+    /// Observes every machine by itself. Those whose turn does not come in time are unknown.
     async fn list(
         &self,
         kinds: &[ResourceKind],
@@ -27,9 +33,16 @@ impl Cloud for Api {
     ) -> Result<Listed, ProviderError> {
         let mut listed = Listed::default();
         if kinds.contains(&ResourceKind::Machine) {
-            let look = async |name| Ok(self.observe_one(name).await?.into_iter().collect());
-            let names = self.login.machines.keys();
-            let looks = pages::each(reading, AT_ONCE, names, look).await;
+            let look = async |(name, machine)| {
+                if reading.begin().is_some() {
+                    return Ok(vec![self.observe(name, machine).await?]);
+                }
+                let state = State::Unknown(UnknownCause::NoTime);
+                Ok(vec![Observed { name: name.clone(), state, output: Output::default() }])
+            };
+            let to_the_end = Reading { until: None, ..reading };
+            let machines = self.in_turn((reading.now)());
+            let looks = pages::each(to_the_end, AT_ONCE, machines, look).await;
             let looks = looks.map(|read| read.map(|seen| Ok(self.resource(seen))));
             listed.add(ResourceKind::Machine, looks)?;
         }
@@ -66,6 +79,15 @@ impl Cloud for Api {
 impl Hibernates for Api {}
 
 impl Api {
+    /// Returns all machines, each minute beginning with another one, so that those for which one list
+    /// has no time come early in the next.
+    fn in_turn(&self, now: Timestamp) -> impl Iterator<Item = (&MachineName, &SshMachine)> {
+        let machines = &self.login.machines;
+        let minute = usize::try_from(now.as_second() / 60).unwrap_or_default();
+        let first = minute.wrapping_mul(STRIDE) % machines.len().max(1);
+        machines.iter().cycle().skip(first).take(machines.len())
+    }
+
     fn resource(&self, seen: Observed) -> Resource {
         let machine = self.login.machines.get(&seen.name);
         let silent = seen.state == State::Silent;

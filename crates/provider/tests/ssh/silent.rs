@@ -1,7 +1,15 @@
 //! Hosts that do not answer, or do not answer as an SSH server: nothing here needs one.
 
-use std::net::{SocketAddr, TcpListener as Blocking, TcpStream as Socket};
+use std::{
+    collections::BTreeSet,
+    net::{SocketAddr, TcpListener as Blocking, TcpStream as Socket},
+    sync::atomic::{AtomicI64, Ordering},
+};
 
+use domain::ResourceKind;
+use jiff::Timestamp;
+use provider::{Client, Reading, http_client};
+use serde_json::Map;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
@@ -177,4 +185,33 @@ fn a_key_that_cannot_be_used_is_refused_without_being_repeated() {
     }
     let api = Api::new(login, private_key().trim_end().into()).unwrap();
     assert_eq!(format!("{api:?}"), "Api { .. }");
+}
+
+#[tokio::test]
+async fn machines_for_which_a_list_has_no_time_are_unknown_and_come_early_in_another() {
+    let machine = json!({
+        "start": "start",
+        "stop": "stop",
+        "probe": CLOSED,
+        "unreachable_means": "stopped",
+    });
+    let machines: Map<_, _> = (0..40).map(|n| (format!("m{n:02}"), machine.clone())).collect();
+    let login = login(9, USER, &[host_key()], json!({ "machines": machines }));
+    let client = Client::ssh(login, private_key().into(), http_client().unwrap()).unwrap();
+    let mut asked = BTreeSet::new();
+    for minute in [0, 5, 10, 15, 20] {
+        // A second passes at each look at the clock.
+        let second = AtomicI64::new(minute * 60);
+        let now = || Timestamp::from_second(second.fetch_add(1, Ordering::Relaxed)).unwrap();
+        let until = Some(Timestamp::from_second(minute * 60 + 30).unwrap());
+        let reading = Reading { now: &now, until, read: &|_| () };
+        let listed = client.list(&[ResourceKind::Machine], reading).await.unwrap();
+        assert_eq!(listed.looks.len(), 40);
+        let (late, in_time): (Vec<_>, Vec<_>) =
+            listed.looks.into_iter().partition(|look| look.resource.busy.is_some());
+        let said = late[0].resource.busy.as_ref().unwrap().to_string();
+        assert!(said.contains("no time to ask"), "{said}");
+        asked.extend(in_time.into_iter().map(|look| look.resource.name));
+    }
+    assert_eq!(asked.len(), 40);
 }
