@@ -214,14 +214,14 @@ impl State {
         if left_alone || now.duration_since(since) < settle_time || record.held || retained {
             return None;
         }
-        if record.handled.is_none() {
+        // An action that never ends keeps a machine busy at its cloud.
+        let is_busy = !state["action"].is_null();
+        if record.handled.is_none() && !is_busy {
             return Some(format!("nothing was ever handled, and it should be {desired:?}"));
         }
         let is_stuck = matches!(record.phase, Phase::Stuck { .. } | Phase::Refused { .. })
             || record.request.as_ref().is_some_and(|request| request.problem.is_some());
         let needs_a_person = is_stuck || tracked.has_older(record);
-        // An action that never ends keeps a machine busy at its cloud.
-        let is_busy = !state["action"].is_null();
         let is_there = self.state_of(reference).is_some();
         let is_off = !(is_there && runs(reference, state));
         let line = || crate::trace::record_in_a_line(record);
