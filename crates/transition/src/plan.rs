@@ -123,18 +123,18 @@ impl Planner<'_> {
                 self.acknowledge(due, self.direction.target_state(), self.already_there())
             }
             (true, Some(quiet_at)) => self.watch_out(due, quiet_at, self.left_stuck()),
+            (false, None)
+                if self.refusal().is_none()
+                    && let Next::StayOff(reason) = self.next_for(due) =>
+            {
+                self.acknowledge(due, Power::Stopped, reason)
+            }
             (false, _) if due.mode == Mode::Observe => self.observe(due),
             (false, quiet_at) if let Some(reason) = self.runs_without_its_plan() => {
                 match quiet_at {
                     Some(_) => Plan::Postpone(reason.to_owned()),
                     None => self.acknowledge(due, Power::Running, reason.to_owned()),
                 }
-            }
-            (false, None)
-                if self.refusal().is_none()
-                    && let Next::StayOff(reason) = self.next_for(due) =>
-            {
-                self.acknowledge(due, Power::Stopped, reason)
             }
             (false, quiet_at) => self.claim_if_it_may(due, quiet_at, self.left_stuck()),
         }

@@ -173,10 +173,13 @@ fn what_a_person_switched_off_is_moved_at_its_edge_or_is_left_off_where_that_is_
     // A schedule that leaves no more time than that is followed all the same.
     let short = resized().open(&[("08:00", "07:50")]).off().at("tue 07:50");
     assert_eq!(short.sends(STOP).step(), resize_to(SMALL));
-    let late = resized().off().at("tue 07:46").writes(STOP);
-    assert!(is_settled(&late.record, Power::Stopped));
-    assert_eq!(late.record.handled.unwrap().key.instant, at("19:00"));
-    assert_eq!(late.record.last.unwrap().ending, Ending::AlreadyThere);
+    let late = resized().off().at("tue 07:46");
+    for case in [late.clone(), late.observing()] {
+        let write = case.writes(STOP);
+        assert!(is_settled(&write.record, Power::Stopped));
+        assert_eq!(write.record.handled.unwrap().key.instant, at("19:00"));
+        assert_eq!(write.record.last.unwrap().ending, Ending::AlreadyThere);
+    }
 }
 
 #[test]
