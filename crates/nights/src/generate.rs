@@ -4,6 +4,7 @@ mod checks;
 mod fleet;
 mod lab;
 mod pauses;
+mod renames;
 pub(crate) mod schedules;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ use crate::{
     night::{EventKind, Fault, Function, Night, NightEvent, RequestKind, Setup},
     plans,
 };
+pub(crate) use renames::BUREAU;
 
 const HOUR: SignedDuration = SignedDuration::from_hours(1);
 const DAY: SignedDuration = SignedDuration::from_hours(24);
@@ -61,6 +63,7 @@ pub fn night(seed: u64) -> Night {
     };
     generator.fill();
     generator.pauses(seed);
+    generator.renames(seed);
     generator.happenings.sort_by_key(|event| event.at);
     let mut night = Night {
         seed,
@@ -130,6 +133,10 @@ impl EventGenerator {
         self.happenings.push(NightEvent { at, what });
     }
 
+    fn apply(&mut self, at: Timestamp, setup: Setup) {
+        self.add(at, EventKind::Apply { setup: Box::new(setup) });
+    }
+
     /// Adds bad luck from an instant on. By `until` the last of it is over, effects included.
     fn rough(&mut self, from: Timestamp, until: Timestamp) {
         let inspected = until + CALM;
@@ -158,7 +165,7 @@ impl EventGenerator {
         if self.chance.u8(..4) == 0 {
             let at = self.near(&hot, from, until);
             let setup = self.another_setup();
-            self.add(at, EventKind::Apply { setup });
+            self.apply(at, setup);
             hot.push(at);
         }
         for _ in 0..self.chance.u32(0..5) {
@@ -406,8 +413,8 @@ impl EventGenerator {
             };
             rule.resources.retain(is_other);
         }
-        self.add(at, EventKind::Apply { setup: part });
-        self.add(back.min(until), EventKind::Apply { setup: whole });
+        self.apply(at, part);
+        self.apply(back.min(until), whole);
     }
 
     /// Returns the configuration that has been applied last by an instant.
@@ -516,10 +523,10 @@ impl EventGenerator {
         let back = (at + SignedDuration::from_mins(self.chance.i64(10..=minutes))).min(until);
         let mut both = self.setup_at(at);
         both.accounts.insert(name.clone(), account);
-        self.add(at, EventKind::Apply { setup: both });
+        self.apply(at, both);
         let mut one = self.setup_at(back);
         one.accounts.remove(&name);
-        self.add(back, EventKind::Apply { setup: one });
+        self.apply(back, one);
     }
 
     /// Lets nothing tick for hours, or an account answer nothing.
@@ -788,7 +795,7 @@ mod tests {
             let night = night(seed);
             let setups = night.happenings.iter().filter_map(|one| {
                 let EventKind::Apply { setup } = &one.what else { return None };
-                Some(setup)
+                Some(&**setup)
             });
             for setup in setups.chain([&night.setup]) {
                 let mut listed = BTreeSet::new();

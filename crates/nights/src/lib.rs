@@ -15,6 +15,7 @@ mod elsewhere;
 mod faults;
 mod generate;
 mod machines;
+mod names;
 pub mod night;
 mod observer;
 mod plans;

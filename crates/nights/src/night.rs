@@ -17,7 +17,7 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::machines::Machine;
+use crate::{machines::Machine, names};
 
 /// A few weeks of a service, from its first configuration on.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -73,6 +73,9 @@ pub struct Setup {
     pub accounts: BTreeMap<AccountName, Account>,
     /// Schedules by name.
     pub schedules: BTreeMap<ScheduleName, Rule>,
+    /// The accounts that have had another name, and whether they have it now.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub renamed: BTreeMap<AccountName, bool>,
 }
 
 impl Setup {
@@ -86,6 +89,38 @@ impl Setup {
             schedules: self.schedules.clone().into(),
             floor: Floor::default(),
         }
+    }
+
+    /// Returns the setup with the names that its accounts have now.
+    pub(crate) fn under_its_names(&self) -> Self {
+        let mut text = json(self);
+        for name in self.accounts.keys().filter(|name| self.has_other_name(name)) {
+            text = text.replace(name.as_str(), names::other(name).as_str());
+        }
+        let mut setup: Self = serde_json::from_str(&text).expect("a setup");
+        for name in self.renamed.keys() {
+            let mut names = (names::other(name), name.clone());
+            if !self.has_other_name(name) {
+                names = (names.1, names.0);
+            }
+            if let Some(account) = setup.accounts.get_mut(&names.0) {
+                account.set_was(names.1);
+            }
+        }
+        setup
+    }
+
+    /// Returns a resource under the name that its account has now.
+    pub(crate) fn present(&self, resource: ResourceRef) -> ResourceRef {
+        if self.has_other_name(&resource.account) {
+            ResourceRef { account: names::other(&resource.account), ..resource }
+        } else {
+            resource
+        }
+    }
+
+    pub(crate) fn has_other_name(&self, account: &AccountName) -> bool {
+        self.renamed.get(account) == Some(&true)
     }
 }
 
@@ -214,7 +249,7 @@ pub enum EventKind {
     /// unless something is owed.
     Forget { resource: ResourceRef },
     /// A person applies another configuration.
-    Apply { setup: Setup },
+    Apply { setup: Box<Setup> },
     /// A newer program writes the record of a resource, and writes it in a known format again after
     /// this long.
     Newer { resource: ResourceRef, minutes: i64 },
@@ -366,4 +401,35 @@ fn is_now(later: &i64) -> bool {
 
 fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_has_its_other_name_in_all_that_is_configured() {
+        let setup = serde_json::json!({
+            "accounts": {"do-main": {"provider": "digitalocean", "token": "env:DO"}},
+            "schedules": {"office": {
+                "schedule": {"timezone": "UTC", "start": "0 8 * * *", "stop": "0 19 * * *"},
+                "resources": ["do-main/droplet/1"],
+            }},
+            "renamed": {"do-main": true},
+        });
+        let mut setup: Setup = serde_json::from_value(setup).unwrap();
+        let renamed = setup.under_its_names();
+        let (name, account) = renamed.accounts.first_key_value().unwrap();
+        assert_eq!(name.as_str(), "alias-of-do-main");
+        assert_eq!(account.was().unwrap().as_str(), "do-main");
+        let droplet = "do-main/droplet/1".parse().unwrap();
+        let present = setup.present(droplet);
+        let rule = renamed.schedules.first_key_value().unwrap().1;
+        assert_eq!(rule.resources.first().unwrap().to_string(), present.to_string());
+        setup.renamed.insert("do-main".parse().unwrap(), false);
+        let back = setup.under_its_names();
+        let (name, account) = back.accounts.first_key_value().unwrap();
+        assert_eq!(name.as_str(), "do-main");
+        assert_eq!(account.was().unwrap().as_str(), "alias-of-do-main");
+    }
 }

@@ -35,7 +35,6 @@ use domain::{
     configuration::{Generation, Override, OverrideTarget, Pause, PauseScope},
     hibernation::AttachmentName,
     history::HistoryEntry,
-    invocation::{CommandTarget, Invocation},
     record::{EdgeKey, Phase, Record},
     resource::Power,
 };
@@ -48,6 +47,7 @@ use crate::{
     clockwork::{TaskId, Time},
     elsewhere::Elsewhere,
     machines::Machines,
+    names,
     night::Setup,
     trace::{Actor, Trace},
 };
@@ -283,6 +283,11 @@ impl Observer {
         Some(self.lock().original(named))
     }
 
+    /// Returns a resource as a person names it to Offhours.
+    pub(crate) fn under_its_name(&self, resource: ResourceRef) -> ResourceRef {
+        self.lock().setup.present(resource)
+    }
+
     /// Records that a person is about to act on a resource.
     pub(crate) fn person_acts(&self, resource: &ResourceRef, act: &Act) {
         let mut state = self.lock();
@@ -382,16 +387,10 @@ impl Observer {
     }
 
     /// Records that a person is about to give a command.
-    pub(crate) fn commanded(&self, command: &Invocation) {
+    pub(crate) fn commanded(&self, resource: &ResourceRef) {
         let mut state = self.lock();
         let now = state.time.now();
-        if let Invocation::Command(command) = command
-            && let CommandTarget::Resources(resources) = &command.target
-        {
-            for resource in resources {
-                state.tracked(resource).commanded_at = Some(now);
-            }
-        }
+        state.tracked(resource).commanded_at = Some(now);
     }
 
     /// Checks what a function reports.
@@ -456,7 +455,7 @@ impl Observer {
             if body.contains("secret-of-") || body.contains("PRIVATE KEY") {
                 state.violated("a token was written to a table");
             }
-            let body: Value = serde_json::from_str(body).unwrap_or_default();
+            let body: Value = serde_json::from_str(&names::first(body)).unwrap_or_default();
             if let Some(token) = body["ClientRequestToken"].as_str()
                 && !state.transactions.insert(token.to_owned())
             {

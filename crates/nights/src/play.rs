@@ -497,10 +497,10 @@ impl<'n> Simulation<'n> {
 
     fn apply(&mut self, setup: &Setup) {
         self.faults.count("a configuration is applied");
-        let (desk, setup) = (self.desk.clone(), setup.clone());
-        let now = self.time.now();
+        let (desk, now) = (self.desk.clone(), self.time.now());
         let observer = self.observer.clone();
-        observer.applying(&setup);
+        observer.applying(setup);
+        let setup = setup.under_its_names();
         self.at_desk("applies a configuration", async move {
             let present = desk.head_and_overrides().await.map_err(|error| error.to_string())?;
             let configuration = setup.after(present.head.generation);
@@ -639,7 +639,7 @@ impl<'n> Simulation<'n> {
             EventKind::Override { target, desired, minutes, later } => {
                 let set_at = now + MINUTE * to_i32(later);
                 self.set_override(Override {
-                    target,
+                    target: self.under_its_name(target),
                     desired,
                     set_at,
                     ends_at: set_at + MINUTE * to_i32(minutes),
@@ -648,7 +648,7 @@ impl<'n> Simulation<'n> {
                     before: None,
                 });
             }
-            EventKind::Clear { target } => self.clear_override(target),
+            EventKind::Clear { target } => self.clear_override(self.under_its_name(target)),
             EventKind::Pause { scope, starts, minutes } => self.pause(Pause {
                 scope,
                 starts,
@@ -728,8 +728,9 @@ impl<'n> Simulation<'n> {
             self.faults.count("a start goes without what was deleted");
             self.observer.lock().goes_without(&resource, &without);
         }
+        self.observer.commanded(&resource);
         let command = Invocation::Command(Command {
-            target: CommandTarget::Resources(vec![resource]),
+            target: CommandTarget::Resources(vec![self.observer.under_its_name(resource)]),
             dry_run: false,
             by: Some("ada".to_owned()),
             given_at: Some(now),
@@ -738,7 +739,6 @@ impl<'n> Simulation<'n> {
         });
         self.serial += 1;
         let request = format!("command-{}", self.serial);
-        self.observer.commanded(&command);
         self.enqueue(now, QueuedEvent::Invoke(direction, command, request));
     }
 
@@ -827,6 +827,7 @@ impl<'n> Simulation<'n> {
         self.faults.count("a person approves what is held");
         self.observer.note(Actor::Person, || format!("approves {} held", held.len()));
         self.observer.changed();
+        let held = held.into_iter().map(|one| self.observer.under_its_name(one)).collect();
         self.invoke(Function::PollStatus, Trigger::Approve(held), None);
     }
 
@@ -835,6 +836,7 @@ impl<'n> Simulation<'n> {
         let (desk, now) = (self.desk.clone(), self.time.now());
         let (observer, faults) = (self.observer.clone(), self.faults.clone());
         let is_away = !observer.lock().is_configured(&resource.account);
+        let resource = observer.under_its_name(resource);
         self.at_desk(&format!("forgets {resource}"), async move {
             let record = desk.record(&resource).await;
             let Some(record) = record.map_err(|error| error.to_string())? else {
@@ -851,6 +853,15 @@ impl<'n> Simulation<'n> {
             observer.changed();
             forgotten.map_err(|error| error.to_string())
         });
+    }
+
+    fn under_its_name(&self, target: OverrideTarget) -> OverrideTarget {
+        match target {
+            OverrideTarget::Resource(one) => {
+                OverrideTarget::Resource(self.observer.under_its_name(one))
+            }
+            schedule @ OverrideTarget::Schedule(_) => schedule,
+        }
     }
 
     fn set_override(&mut self, one: Override) {

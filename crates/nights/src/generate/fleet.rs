@@ -193,6 +193,7 @@ impl Fleet {
                 (parsed("hz-eu"), account(modes[2], Provider::Hetzner, "env:HZ", accepts)),
             ]),
             schedules,
+            renamed: BTreeMap::new(),
         }
     }
 
@@ -235,13 +236,7 @@ impl Fleet {
     }
 
     pub(super) fn tags(&self, chance: &mut Rng, member: &Member) -> Vec<String> {
-        let separator = match member.reference.kind() {
-            ResourceKind::Server => '=',
-            ResourceKind::Droplet
-            | ResourceKind::Database
-            | ResourceKind::NodePool
-            | ResourceKind::Machine => ':',
-        };
+        let separator = member.separator();
         let word = self.word(chance);
         let mut tags: Vec<_> =
             word.map(|word| format!("offhours{separator}{word}")).into_iter().collect();
@@ -539,6 +534,22 @@ fn attached(chance: &mut Rng, number: u64) -> String {
 }
 
 impl Member {
+    fn separator(&self) -> char {
+        match self.reference.kind() {
+            ResourceKind::Server => '=',
+            ResourceKind::Droplet
+            | ResourceKind::Database
+            | ResourceKind::NodePool
+            | ResourceKind::Machine => ':',
+        }
+    }
+
+    /// Returns tags of which one names a schedule.
+    pub(super) fn tags_with(&self, word: &str) -> Vec<String> {
+        let separator = self.separator();
+        vec![format!("offhours{separator}{word}"), format!("team{separator}a")]
+    }
+
     /// Returns the provider's status for a busy resource and for an idle one. `None` for machines.
     pub(super) fn statuses(&self) -> Option<(&'static str, &'static str)> {
         match self.reference.kind() {

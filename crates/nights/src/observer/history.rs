@@ -1,7 +1,7 @@
 //! Checks on every history item and every report.
 
 use domain::{
-    ResourceKind,
+    ResourceKind, ResourceRef,
     history::HistoryEntry,
     record::{Direction, Ending},
     stop_method::StopMethod,
@@ -11,6 +11,7 @@ use lifecycle::{Event, Occurrence, event::Subject};
 use serde_json::Value;
 
 use super::{ResourceSize, SLACK, State, disks::does_not_boot};
+use crate::names;
 
 /// How long a person's change may be missing from an observation.
 const CROSSES: SignedDuration = SignedDuration::from_secs(120);
@@ -84,7 +85,9 @@ impl State {
         else {
             return;
         };
-        let known = self.history.get(resource);
+        let resource = names::first(&resource.to_string()).parse();
+        let resource: ResourceRef = resource.expect("a reference");
+        let known = self.history.get(&resource);
         if !known.is_some_and(|entry| entry.direction == *direction && entry.ending == Ending::Seen)
         {
             self.violated(format!("{resource} is reported as seen, and history says {known:?}"));

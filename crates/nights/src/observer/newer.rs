@@ -5,6 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use lifecycle::report::LeftAlone;
 
 use super::{Observer, SLACK, State, requests::OBSERVE_AND_SEND};
+use crate::names;
 
 /// The time in which an inventory says what it leaves alone, unless its account cannot be listed.
 const SAID: SignedDuration = SignedDuration::from_mins(15);
@@ -45,7 +46,7 @@ impl Observer {
     pub(crate) fn left_alone(&self, left: &[LeftAlone]) {
         let mut state = self.lock();
         for one in left {
-            let resource = one.reference.parse::<ResourceRef>();
+            let resource = names::first(&one.reference).parse::<ResourceRef>();
             if let Some(newer) = resource.ok().and_then(|resource| state.newer.get_mut(&resource)) {
                 newer.is_said = true;
             }

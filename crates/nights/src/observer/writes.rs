@@ -12,7 +12,7 @@ use serde_json::Value;
 use store::Head;
 
 use super::{ResourceSize, SLACK, State, requests::OBSERVE_AND_SEND};
-use crate::{clockwork::TaskId, night::Setup, trace::record_in_a_line};
+use crate::{clockwork::TaskId, generate::BUREAU, night::Setup, trace::record_in_a_line};
 
 /// How long after a person's change of a size a start may still end with it.
 const OVERTAKES: SignedDuration = SignedDuration::from_mins(45);
@@ -22,15 +22,31 @@ pub(super) fn read<T: DeserializeOwned>(item: &Value) -> Option<T> {
     serde_dynamo::from_item(item).ok()
 }
 
+/// Returns the resource whose record an item or a key is.
+fn key(item: &Value) -> Option<ResourceRef> {
+    let (account, id) = (item["account"]["S"].as_str()?, item["resource"]["S"].as_str()?);
+    format!("{account}/{id}").parse().ok()
+}
+
 impl State {
     pub(super) fn process_write(&mut self, operation: &str, body: &Value, by: TaskId) {
         match operation {
+            // A person's override is written with an entry in the activity log. Without one, it is a
+            // copy under another name of its account.
+            "PutItem" if body["Item"]["generation_key"]["S"] == "override" => {}
             "PutItem" => self.process_put(body, by),
             "UpdateItem" => self.process_update(body),
             _ => {
-                for item in body["TransactItems"].as_array().into_iter().flatten() {
+                let items = body["TransactItems"].as_array().into_iter().flatten();
+                let puts = items.clone().map(|item| &item["Put"]);
+                let records = puts.filter(|put| put["TableName"] == "offhours-resources");
+                let put: Vec<_> = records.map(|put| key(&put["Item"])).collect();
+                for item in items {
                     self.process_put(&item["Put"], by);
-                    self.process_delete(&item["Delete"], by);
+                    // What is carried over to another name of its account is still there.
+                    if !put.contains(&key(&item["Delete"]["Key"])) {
+                        self.process_delete(&item["Delete"], by);
+                    }
                 }
             }
         }
@@ -86,6 +102,10 @@ impl State {
 
     /// Counts what a new configuration means for resources that sleep or are in flight.
     fn count_changes(&mut self, after: &Setup) {
+        let has_bureau = |setup: &Setup| setup.schedules.keys().any(|name| name.as_str() == BUREAU);
+        if has_bureau(after) != has_bureau(&self.setup) {
+            self.count("a schedule is renamed");
+        }
         let records: Vec<_> = self.records.values().cloned().collect();
         for record in &records {
             let account = &record.reference.account;
@@ -93,6 +113,14 @@ impl State {
             let is_lost = had && !after.accounts.contains_key(account);
             let asleep = record.hibernation.as_deref().is_some_and(|kept| kept.present.is_none());
             let direction = record.in_flight().map(|now| now.direction);
+            if after.has_other_name(account) != self.setup.has_other_name(account) {
+                self.count(match direction {
+                    Some(Direction::Stop) => "an account is renamed in mid-stop",
+                    Some(Direction::Start) => "an account is renamed in mid-start",
+                    None if asleep => "an account is renamed while a machine sleeps",
+                    None => "an account is renamed",
+                });
+            }
             if is_lost {
                 self.count(match direction {
                     Some(Direction::Stop) => "an account is removed in mid-stop",
@@ -140,14 +168,12 @@ impl State {
     }
 
     fn process_delete(&mut self, delete: &Value, by: TaskId) {
-        if delete["TableName"] == "offhours-resources" {
-            let text = |name: &str| delete["Key"][name]["S"].as_str().unwrap_or_default();
-            let reference = format!("{}/{}", text("account"), text("resource"));
-            if let Ok(reference) = reference.parse::<ResourceRef>() {
-                self.check_newer_stays(&reference);
-                self.check_removed(&reference, self.actor(by));
-                self.records.remove(&reference);
-            }
+        if delete["TableName"] == "offhours-resources"
+            && let Some(reference) = key(&delete["Key"])
+        {
+            self.check_newer_stays(&reference);
+            self.check_removed(&reference, self.actor(by));
+            self.records.remove(&reference);
         }
     }
 
