@@ -95,7 +95,7 @@ pub(crate) async fn put_into_force(
         confirm(&question, "nothing was started", context)?;
     }
     wanted.generation = Generation(stored.generation.0 + 1);
-    let overrides = in_force.overrides.renamed(&wanted);
+    let overrides = in_force.overrides.renamed(&wanted, stored);
     let new = Rules { configuration: &wanted, overrides: &overrides };
     let records = all_records(store).await?;
     let states = readable(store.account_states().await?);

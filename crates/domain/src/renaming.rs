@@ -69,18 +69,36 @@ impl Configuration {
 }
 
 impl Overrides {
-    /// Returns all overrides, with the accounts under their current names in a configuration. Of
-    /// two for one resource, the later one stands.
+    /// Returns all overrides, with the accounts under their current names in a configuration that is
+    /// to replace `before`.
     #[must_use]
-    pub fn renamed(&self, configuration: &Configuration) -> Self {
-        let mut all: Vec<_> = self.iter().map(|one| one.renamed(configuration)).collect();
+    pub fn renamed(&self, configuration: &Configuration, before: &Configuration) -> Self {
+        let mut all: Vec<_> = self.iter().collect();
         // If two collide, the last one collected wins.
-        all.sort_by_key(|one| one.set_at);
-        all.into_iter().collect::<Self>().with_pauses(self.pauses().cloned())
+        all.sort_by_key(|one| one.standing(configuration, before));
+        let renamed = all.into_iter().map(|one| one.renamed(configuration));
+        renamed.collect::<Self>().with_pauses(self.pauses().cloned())
     }
 }
 
 impl Override {
+    /// Returns what decides which override of a resource stands, where it has one under each name of
+    /// its account: the greatest does. That is the later one. Of an override and its copy, it is the
+    /// one under the name that is configured until now, because a person may have changed that.
+    #[must_use]
+    pub fn standing(
+        &self,
+        configuration: &Configuration,
+        before: &Configuration,
+    ) -> impl Ord + use<> {
+        let is_configured = match &self.target {
+            OverrideTarget::Resource(one) => before.accounts.contains_key(&one.account),
+            OverrideTarget::Schedule(_) => true,
+        };
+        let is_present = self.renamed(configuration).target == self.target;
+        (self.set_at, is_configured, is_present)
+    }
+
     /// Returns the same override, with the resource under its current reference.
     #[must_use]
     pub fn renamed(&self, configuration: &Configuration) -> Self {

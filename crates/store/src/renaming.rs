@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use domain::{
     AccountName, ResourceRef,
-    configuration::{Configuration, Override, OverrideTarget, Overrides},
+    configuration::{Configuration, Override, Overrides},
     decision,
     history::HistoryEntry,
     record::{Cause, Ending, Record, Revision},
@@ -131,8 +131,7 @@ impl Store {
     /// Copies the overrides of resources whose accounts have another name in a configuration that
     /// is to replace `before`. Returns the copies.
     ///
-    /// An override that the resource already has under its new name stays, unless it is older than
-    /// the copy, or just as old and the account is new: then an earlier apply left it.
+    /// An override that the resource already has under its new name may [stand](Override::standing).
     pub(crate) async fn copy_overrides(
         &self,
         configuration: &Configuration,
@@ -143,13 +142,11 @@ impl Store {
         }
         let overrides = self.head_and_overrides().await?.overrides;
         let mut copies = Vec::new();
-        for (old, renamed) in of_renamed(configuration, &overrides) {
+        let standing = |one: &Override| one.standing(configuration, before);
+        for old in of_renamed(configuration, &overrides) {
             let copy = old.renamed(configuration);
             let own = overrides.get(&copy.target);
-            let left = !before.accounts.contains_key(&renamed.account);
-            let earlier =
-                own.is_none_or(|own| own.set_at < copy.set_at || left && own.set_at == copy.set_at);
-            if earlier {
+            if own.is_none_or(|own| standing(own) < standing(old)) {
                 if own != Some(&copy) {
                     written(self.put_override(&copy, own).await)?;
                 }
@@ -171,7 +168,7 @@ impl Store {
             return Ok(());
         }
         let overrides = self.head_and_overrides().await?.overrides;
-        for (old, _) in of_renamed(configuration, &overrides) {
+        for old in of_renamed(configuration, &overrides) {
             let copy = old.renamed(configuration);
             let own = overrides.get(&copy.target);
             let is_copied = own.is_some_and(|own| copied.contains(own) && *own != copy);
@@ -187,20 +184,12 @@ impl Store {
     }
 }
 
-/// The overrides of resources that have another reference in a configuration, each with it.
+/// The overrides of resources that have another reference in a configuration.
 fn of_renamed<'o>(
     configuration: &Configuration,
     overrides: &'o Overrides,
-) -> Vec<(&'o Override, ResourceRef)> {
-    let renamed = |one: &Override| match &one.target {
-        OverrideTarget::Resource(reference) => {
-            let renamed = configuration.renamed(reference);
-            (renamed != *reference).then_some(renamed)
-        }
-        OverrideTarget::Schedule(_) => None,
-    };
-    let all = overrides.iter();
-    all.filter_map(|one| Some((one, renamed(one)?))).collect()
+) -> impl Iterator<Item = &'o Override> {
+    overrides.iter().filter(|one| one.renamed(configuration).target != one.target)
 }
 
 /// Accepts an override that a person changed meanwhile: it is as they want it.

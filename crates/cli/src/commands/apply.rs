@@ -322,7 +322,8 @@ impl Plan {
         // Judged as what it will become: a generation later than the one in force and than all that
         // was handled.
         proposed.generation = Generation(last.unwrap_or_default().max(generation).0 + 1);
-        let overrides = self.in_force.overrides.renamed(&proposed);
+        let in_force = &self.in_force;
+        let overrides = in_force.overrides.renamed(&proposed, &in_force.configuration);
         let new = Rules { configuration: &proposed, overrides: &overrides };
         self.now = self.now.max(session.present());
         let states = readable(session.store.account_states().await?);

@@ -53,12 +53,28 @@ fn overrides_follow_their_resources_and_the_later_of_two_stands() {
         .overriding("do-main/droplet/1", Desired::Running, "mon 07:00", "mon 09:00")
         .overriding("do-new/droplet/1", Desired::Stopped, "mon 06:00", "mon 10:00")
         .overriding("office", Desired::Running, "mon 07:00", "mon 09:00");
-    let overrides = overrides.renamed(&renamed("do-new"));
+    let overrides = overrides.renamed(&renamed("do-new"), &world().configuration);
     let found = overrides.iter().map(|one| (one.target.to_string(), one.desired));
     assert!(found.eq([
         ("do-new/droplet/1".to_owned(), Desired::Running),
         ("schedule office".to_owned(), Desired::Running),
     ]));
+}
+
+#[test]
+fn of_an_override_and_its_copy_the_one_under_the_name_until_now_stands() {
+    let World { overrides, configuration: before } = world()
+        .overriding("a-new/droplet/1", Desired::Running, "mon 07:00", "mon 09:00")
+        .overriding("do-main/droplet/1", Desired::Running, "mon 07:00", "mon 08:00");
+    let after = renamed("a-new");
+    let ends_at = |before: &Configuration| {
+        overrides.renamed(&after, before).iter().map(|one| one.ends_at).collect::<Vec<_>>()
+    };
+    assert_eq!(ends_at(&before), [at("mon 08:00")]);
+    assert_eq!(ends_at(&after), [at("mon 09:00")]);
+    // The account was removed for some time: under its former name, the rename has ended it.
+    let without = Configuration { accounts: BTreeMap::new(), ..before };
+    assert_eq!(ends_at(&without), [at("mon 09:00")]);
 }
 
 /// A count, and the autoscaler's bounds.

@@ -1,5 +1,7 @@
 //! Renaming an account: `hz-eu` becomes `hz-us`.
 
+use std::collections::BTreeMap;
+
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
     AccountName, ResourceRef,
@@ -66,8 +68,15 @@ async fn before() -> World {
 }
 
 async fn apply(store: &Store) -> Result<(), Box<dyn std::error::Error>> {
+    apply_this(store, renamed()).await
+}
+
+async fn apply_this(
+    store: &Store,
+    configuration: Configuration,
+) -> Result<(), Box<dyn std::error::Error>> {
     let generation = store.head_and_overrides().await?.head.generation;
-    let configuration = Configuration { generation, ..renamed() };
+    let configuration = Configuration { generation, ..configuration };
     store.apply(&configuration, "ada", monday()).await?;
     Ok(())
 }
@@ -130,6 +139,18 @@ async fn an_override_goes_back_with_an_account_that_has_its_first_name_again() {
     assert_eq!(of(&store, "hz-us").await, []);
     assert_eq!(of(&store, "hz-eu").await.len(), 2);
     let target = OverrideTarget::Resource(reference("hz-eu/server/1"));
+    assert_eq!(active(&store).await, [target]);
+}
+
+#[tokio::test]
+async fn an_override_stays_while_a_renamed_account_is_removed_and_comes_back() {
+    let world = before().await;
+    let store = world.store();
+    apply(&store).await.unwrap();
+    let without = Configuration { accounts: BTreeMap::new(), ..with_office_hours() };
+    apply_this(&store, without).await.unwrap();
+    apply(&store).await.unwrap();
+    let target = OverrideTarget::Resource(reference("hz-us/server/1"));
     assert_eq!(active(&store).await, [target]);
 }
 
