@@ -403,6 +403,8 @@ impl Observer {
     /// Checks a change on its way to a cloud.
     pub(crate) fn before_change(&self, account: &AccountName, path: &str, body: &str, by: TaskId) {
         let mut state = self.lock();
+        // A machine may have been made by a request that was late.
+        state.observe_disks();
         let actor = state.actor(by);
         state.last_change = state.time.now();
         state.note(actor, || format!("sends {path} {body}"));
