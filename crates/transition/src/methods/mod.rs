@@ -282,7 +282,9 @@ pub fn has_unlike_plan(resource: &Resource, record: &Record) -> bool {
 pub fn was_given_back(resource: &Resource, record: &Record) -> bool {
     let acts = record.request.as_ref().is_some_and(Request::may_act);
     let is_large = standing(resource, record) == Some(Power::Running);
-    record.kind() == ResourceKind::Database && is_large && !acts
+    let saved = record.saved.as_ref();
+    let is_whole = saved.is_some_and(|saved| smallest_plan::is_whole(resource, saved));
+    record.kind() == ResourceKind::Database && is_large && is_whole && !acts
 }
 
 /// Returns the observed size, if a stop makes the resource smaller: a machine that is only powered

@@ -142,7 +142,7 @@ fn is_shrunk(resource: &Resource, saved: Option<&SavedState>, target: Option<&Sa
 }
 
 /// Reports whether no part of a database is smaller than a start would make it.
-fn is_whole(resource: &Resource, saved: &SavedState) -> bool {
+pub(super) fn is_whole(resource: &Resource, saved: &SavedState) -> bool {
     let own = resource.size.to_save();
     let whole = own.is_some_and(|own| restored(saved, &own).compare(&own) == Some(Ordering::Equal));
     whole && !lacks_storage(&resource.size, saved)

@@ -260,6 +260,26 @@ fn a_database_that_a_person_enlarged_beyond_shrinking_is_owed_nothing() {
 }
 
 #[test]
+fn a_database_that_has_its_plan_back_and_less_storage_is_owed_that() {
+    let given_back = |storage_mib| {
+        let saved = SavedState::Database {
+            plan: "db-s-2vcpu-4gb".to_owned(),
+            nodes: 2,
+            storage_mib: Some(143_360),
+        };
+        let mut case = database().saved(saved).used().at("tue 07:40");
+        if let Size::Database(size) = &mut case.resource.size {
+            size.storage_mib = Some(storage_mib);
+        }
+        case.writes(STOP).record
+    };
+    let record = given_back(61_440);
+    assert_eq!(record.last.unwrap().ending, Ending::TooLate);
+    assert!(record.saved.is_some());
+    assert_eq!(given_back(143_360).saved, None);
+}
+
+#[test]
 fn a_pool_is_at_its_end_at_zero_and_nowhere_before() {
     let write = pool().nodes(0, 0, 0).writes(STOP);
     assert!(is_settled(&write.record, Power::Stopped));
