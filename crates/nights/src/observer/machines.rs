@@ -201,8 +201,9 @@ impl State {
         }
         let now = self.time.now();
         let cut_off_at = self.resources.get(reference).and_then(|tracked| tracked.cut_off_at);
+        // What was silent for two inventories before its edge counts as off.
         let cut_long_before =
-            cut_off_at.is_some_and(|at| now.duration_since(at) > SignedDuration::from_mins(25));
+            cut_off_at.is_some_and(|at| now.duration_since(at) > SignedDuration::from_mins(10));
         let person_at = self.resources.get(reference).and_then(|tracked| tracked.person_at);
         let crossed =
             person_at.is_some_and(|at| now.duration_since(at) < SignedDuration::from_mins(2));

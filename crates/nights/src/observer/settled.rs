@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::{
-    ResourceKind, ResourceRef,
+    ResourceKind, ResourceRef, ScheduleName,
     configuration::{
         Adopt, DropletMethod, Override, OverrideTarget, Overrides, Rule, ServerMethod,
     },
@@ -169,6 +169,20 @@ impl State {
         }
     }
 
+    /// Reports whether `retain_running` left a resource running: that of its schedule, or of another
+    /// one that it followed in the same state.
+    fn is_retained(&self, record: &Record, schedule: &ScheduleName) -> bool {
+        let of = record.handled.as_ref().and_then(|handled| handled.schedule.as_ref());
+        let retains = |setup: &Setup| {
+            let rules = [Some(schedule), of].into_iter().flatten();
+            let mut rules = rules.filter_map(|name| setup.schedules.get(name));
+            rules.any(|rule| rule.policy.retain_running)
+        };
+        let tracked = self.resources.get(&record.reference);
+        tracked.is_some_and(|tracked| tracked.retained)
+            && (retains(&self.setup) || retains(&self.before))
+    }
+
     /// Returns why a resource is not where it should be. `None` if nothing is wrong.
     fn not_settled(&self, record: &Record, state: &Value, now: Timestamp) -> Option<String> {
         let reference = &record.reference;
@@ -201,12 +215,7 @@ impl State {
         // A command counts from when it was given, also where a pause puts off an earlier edge.
         let left_alone = by_person.is_some_and(|at| at + settle_time > handled_from)
             || tracked.commanded_at.is_some_and(|at| at + settle_time > since);
-        let retains = |setup: &Setup| {
-            setup.schedules.get(&schedule).is_some_and(|rule| rule.policy.retain_running)
-        };
-        let retained = tracked.retained
-            && desired == Desired::Stopped
-            && (retains(&self.setup) || retains(&self.before));
+        let retained = desired == Desired::Stopped && self.is_retained(record, &schedule);
         let edge = since;
         let restored_at = tracked.restored_at.unwrap_or(since);
         let paused_until = self.paused_until(reference, direction).unwrap_or(since);
