@@ -240,7 +240,8 @@ impl State {
             return;
         }
         let is_enforced_by = |setup: &Setup| {
-            after.schedule.as_ref().is_some_and(|name| {
+            // A look may show a schedule that no list has shown yet.
+            transition.schedule.as_ref().or(after.schedule.as_ref()).is_some_and(|name| {
                 let rule = setup.schedules.get(name);
                 rule.is_none_or(|rule| rule.policy.enforce)
             })
