@@ -99,12 +99,12 @@ impl Setup {
         }
         let mut setup: Self = serde_json::from_str(&text).expect("a setup");
         for name in self.renamed.keys() {
-            let mut names = (names::other(name), name.clone());
-            if !self.has_other_name(name) {
-                names = (names.1, names.0);
+            let (mut present, mut was) = (name.clone(), names::other(name));
+            if self.has_other_name(name) {
+                std::mem::swap(&mut present, &mut was);
             }
-            if let Some(account) = setup.accounts.get_mut(&names.0) {
-                account.set_was(names.1);
+            if let Some(account) = setup.accounts.get_mut(&present) {
+                account.set_was(was);
             }
         }
         setup
