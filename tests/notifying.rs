@@ -23,7 +23,7 @@ use tokio::{
 
 use crate::{
     programs::{CommandOutput, read_by, signal},
-    serving::World,
+    serving::{Systemd, World},
     support::office_hours,
 };
 
@@ -128,7 +128,7 @@ async fn done(world: &World, arguments: &[&str]) -> CommandOutput {
 #[tokio::test]
 async fn asked_to_end_while_it_sends_it_records_the_answer_and_sends_nothing_twice() {
     let receiver = Receiver::allowing(1).await;
-    let world = world(&TARGETS.replace("heartbeat", "# heartbeat"), &receiver).await;
+    let mut world = world(&TARGETS.replace("heartbeat", "# heartbeat"), &receiver).await;
     world.run(&["--once"]).await;
     for length in ["1h", "2h"] {
         done(&world, &["override", "running", "web", "--for", length]).await;
@@ -136,9 +136,12 @@ async fn asked_to_end_while_it_sends_it_records_the_answer_and_sends_nothing_twi
     assert_eq!(receiver.take_events().await, [], "a command sends nothing itself");
 
     receiver.allowed.acquire().await.unwrap().forget();
+    let systemd = Systemd::beside(&mut world);
     let serving = world.start(&[]);
     receiver.arrived.acquire().await.unwrap().forget();
     signal(serving.id(), "TERM").await;
+    // Answered before it has heard the signal, it would go on.
+    while systemd.heard().await != "STOPPING=1" {}
     receiver.allowed.add_permits(10);
     serving.ends_well().await;
     let first = receiver.take_events().await;

@@ -54,6 +54,25 @@ pub(crate) struct Serving {
     remarks: Lines<BufReader<ChildStderr>>,
 }
 
+/// What hears from the services of a world when they are ready, work, and end.
+pub(crate) struct Systemd(UnixDatagram);
+
+impl Systemd {
+    pub(crate) fn beside(world: &mut World) -> Self {
+        let address = world.folder.path().join("notify");
+        let socket = UnixDatagram::bind(&address).unwrap();
+        world.variables.push(("NOTIFY_SOCKET", address.to_str().unwrap().to_owned()));
+        Self(socket)
+    }
+
+    /// Waits for the next word of them.
+    pub(crate) async fn heard(&self) -> String {
+        let mut text = [0; 64];
+        let length = self.0.recv(&mut text).await.unwrap();
+        str::from_utf8(&text[..length]).unwrap().trim_end().to_owned()
+    }
+}
+
 impl World {
     pub(crate) async fn new() -> Self {
         Self::with("").await
@@ -353,22 +372,15 @@ async fn check_metrics(text: &str) {
 
 #[tokio::test]
 async fn systemd_is_told_when_it_is_ready_works_and_ends() {
-    let world = World::new().await;
-    let address = world.folder.path().join("notify");
-    let socket = UnixDatagram::bind(&address).unwrap();
-    let mut command = world.serve(&[]);
-    command.env("NOTIFY_SOCKET", &address).env("WATCHDOG_USEC", "20000");
-    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
-    let told = async || {
-        let mut text = [0; 64];
-        let length = socket.recv(&mut text).await.unwrap();
-        String::from_utf8(text[..length].to_vec()).unwrap()
-    };
-    assert_eq!(told().await.trim_end(), "READY=1");
-    assert_eq!(told().await.trim_end(), "WATCHDOG=1");
-    signal(child.id().unwrap(), "TERM").await;
-    while told().await.trim_end() != "STOPPING=1" {}
-    assert_eq!(child.wait().await.unwrap().code(), Some(0));
+    let mut world = World::new().await;
+    let systemd = Systemd::beside(&mut world);
+    world.variables.push(("WATCHDOG_USEC", "20000".to_owned()));
+    let serving = world.start(&[]);
+    assert_eq!(systemd.heard().await, "READY=1");
+    assert_eq!(systemd.heard().await, "WATCHDOG=1");
+    signal(serving.id(), "TERM").await;
+    while systemd.heard().await != "STOPPING=1" {}
+    serving.ends_well().await;
 }
 
 #[tokio::test]

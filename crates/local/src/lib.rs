@@ -182,10 +182,14 @@ impl Local {
         }
     }
 
-    /// Begins nothing more and waits until all that was sent is recorded, but no longer than
-    /// `patience`. Returns whether it is: what is not is found out by the next process.
-    pub async fn end(&self, patience: Duration) -> bool {
+    /// Begins nothing more from now on.
+    pub fn end(&self) {
         self.service.end();
+    }
+
+    /// Waits until all that was sent is recorded, but no longer than `patience`. Returns whether it
+    /// is: what is not is found out by the next process.
+    pub async fn finish_within(&self, patience: Duration) -> bool {
         tokio::select! {
             () = self.finish() => true,
             () = self.service.pass(patience) => false,

@@ -207,7 +207,8 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         view.interrupted();
     }
     if interrupted && !simulated {
-        local.end(PATIENCE).await;
+        local.end();
+        local.finish_within(PATIENCE).await;
     }
     show_rest(&mut view, &mut news)?;
     view.finish();

@@ -100,8 +100,11 @@ pub async fn run(args: &Args, context: &Context) -> anyhow::Result<Exit> {
         }
     };
     let interrupted = follow(running, &mut view, &mut news, stop_signal).await?;
+    if interrupted {
+        local.end();
+    }
     notify(&[NotifyState::Stopping]);
-    if interrupted && !local.end(PATIENCE).await {
+    if interrupted && !local.finish_within(PATIENCE).await {
         output::remark(
             "Some answers are still open: the next run finds out what became of them.\n",
         );
