@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use domain::{
+    ResourceKind,
     configuration::Mode,
     decision::{Decision, Due, LeaveReason, Why, judge, mode},
     hibernation::Mark,
@@ -412,17 +413,25 @@ impl Planner<'_> {
 
     /// Reports whether the last stop left the resource running though nobody had started it.
     fn came_to_nothing(&self) -> bool {
-        let last = self.view.record.last.as_ref().map(|last| last.ending);
-        matches!(
-            last,
-            Some(
-                Ending::Refused
-                    | Ending::Stuck
-                    | Ending::WouldHave
-                    | Ending::TooLate
-                    | Ending::Released
+        let record = self.view.record;
+        let last = record.last.as_ref().map(|last| last.ending);
+        let desired = record.handled.as_ref().and_then(|handled| handled.desired);
+        // A database from which there was nothing to take is as it was.
+        let took_nothing = last == Some(Ending::AlreadyThere)
+            && desired == Some(Desired::Stopped)
+            && record.kind() == ResourceKind::Database
+            && record.saved.is_none();
+        took_nothing
+            || matches!(
+                last,
+                Some(
+                    Ending::Refused
+                        | Ending::Stuck
+                        | Ending::WouldHave
+                        | Ending::TooLate
+                        | Ending::Released
+                )
             )
-        )
     }
 
     /// Waits out an opposite request that may still act on a resource already in its target state.

@@ -361,8 +361,20 @@ fn observe_mode_saves_no_size() {
 }
 
 fn retaining() -> Case {
-    let case = droplet().following(|policy| policy.retain_running = true);
+    retaining_of(droplet())
+}
+
+fn retaining_of(case: Case) -> Case {
+    let case = case.following(|policy| policy.retain_running = true);
     case.settled(Power::Stopped).handled("sun 19:00", STOPPED).at("08:00")
+}
+
+/// Lets the stop of Sunday evening end like this.
+fn ended_as(ending: Ending, case: Case) -> Case {
+    case.record(|record| {
+        let entry = HistoryEntry::unasked(record, Cause::Schedule, ending, at("sun 19:00"));
+        record.last = entry.last(record);
+    })
 }
 
 #[test]
@@ -422,13 +434,7 @@ fn what_is_retained_is_left_running_at_the_schedules_end_edge_once() {
 
 #[test]
 fn a_stop_of_ours_that_came_to_nothing_retains_nothing() {
-    let after = |ending: Ending| {
-        let case = retaining().record(|record| {
-            let entry = HistoryEntry::unasked(record, Cause::Schedule, ending, at("sun 19:00"));
-            record.last = entry.last(record);
-        });
-        case.writes(START).record.retained
-    };
+    let after = |ending| ended_as(ending, retaining()).writes(START).record.retained;
     for ending in
         [Ending::Refused, Ending::Stuck, Ending::WouldHave, Ending::TooLate, Ending::Released]
     {
@@ -438,6 +444,21 @@ fn a_stop_of_ours_that_came_to_nothing_retains_nothing() {
     for ending in [Ending::Seen, Ending::Superseded, Ending::LeftRunning] {
         assert!(after(ending), "{ending}");
     }
+}
+
+#[test]
+fn a_database_from_which_a_stop_had_nothing_to_take_is_not_retained() {
+    let least = ended_as(Ending::AlreadyThere, retaining_of(database()));
+    assert!(!least.writes(START).record.retained);
+    // A person has given this one back what an earlier stop took.
+    let whole = least.clone().saved(database_of("db-s-2vcpu-4gb", 2)).used();
+    assert!(whole.writes(START).record.retained);
+    let asked = least.record(|record| {
+        let handled = record.handled.as_mut().unwrap();
+        handled.key.rank = Rank::Manual;
+        handled.desired = Some(RUNNING);
+    });
+    assert!(asked.writes(START).record.retained);
 }
 
 #[test]
