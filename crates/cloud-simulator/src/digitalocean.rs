@@ -59,6 +59,7 @@ pub(crate) const ROUTES: &[Route] = &[
     ("PUT", "images/#", snapshots::rename_image),
     ("GET", "reserved_ips", |call| list(call, Kind::ReservedIp)),
     ("GET", "reserved_ips/*", |call| one(call, Kind::ReservedIp)),
+    ("DELETE", "reserved_ips/*", |call| delete(call, Kind::ReservedIp)),
     ("POST", "reserved_ips/*/actions", |call| act_on_reserved_ip(call, Kind::ReservedIp)),
     ("GET", "reserved_ipv6", |call| list(call, Kind::ReservedIpv6)),
     ("GET", "reserved_ipv6/*", |call| one(call, Kind::ReservedIpv6)),

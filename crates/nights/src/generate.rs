@@ -576,7 +576,12 @@ impl EventGenerator {
             let back = at + SignedDuration::from_mins(self.chance.i64(1..900));
             self.add(back.min(until), EventKind::Create { fleet: fleet::another_key(back) });
         }
-        self.add(at, EventKind::DeleteOther { resource: resource.clone(), path });
+        let to = self.another_machine(&resource).filter(|_| path.contains("_ips/"));
+        let what = match to.filter(|_| self.chance.bool()) {
+            Some(to) => EventKind::MoveAddress { resource: resource.clone(), path, to },
+            None => EventKind::DeleteOther { resource: resource.clone(), path },
+        };
+        self.add(at, what);
         if let Some(name) = name
             && self.chance.u8(..3) > 0
         {
@@ -585,17 +590,26 @@ impl EventGenerator {
         }
     }
 
+    fn another_machine(&mut self, than: &ResourceRef) -> Option<ResourceRef> {
+        let references = self.fleet.members.iter().map(|member| &member.reference);
+        let mut others = references
+            .filter(|other| other.kind() == than.kind() && *other != than)
+            .collect::<Vec<_>>();
+        self.chance.shuffle(&mut others);
+        others.first().copied().cloned()
+    }
+
     /// Returns the path of something that may be attached to a machine, and its name; of a key, which
     /// none is awaited with, only the path.
     fn attached_to(&mut self, machine: &ResourceRef) -> Option<(String, Option<AttachmentName>)> {
         let number = machine.id.provider_id().parse::<u64>().unwrap_or_default();
         let id = |kind: u64| fleet::attached_id(kind, number);
-        let (path, name) = match (machine.kind(), self.chance.u8(..5)) {
+        let (path, name) = match (machine.kind(), self.chance.u8(..6)) {
             (ResourceKind::Server, 0) => ("ssh_keys/990001".to_owned(), None),
             (ResourceKind::Server, kind) => {
-                let kind = ["network", "volume", "firewall"][usize::from(kind) % 3];
+                let kind = ["network", "volume", "firewall", "floating_ip"][usize::from(kind) % 4];
                 let id = 900_000 + number;
-                (format!("{kind}s/{id}"), Some(format!("{kind}/{id}")))
+                (format!("{kind}s/{id}"), Some(format!("{}/{id}", kind.replace('_', "-"))))
             }
             (ResourceKind::Droplet, 0..=1) => {
                 (format!("firewalls/{}", id(4)), Some(format!("firewall/{}", id(4))))
@@ -605,6 +619,10 @@ impl EventGenerator {
             }
             (ResourceKind::Droplet, 3) => {
                 (format!("volumes/{}", id(3)), Some(format!("volume/{}", id(3))))
+            }
+            (ResourceKind::Droplet, 4) => {
+                let ip = fleet::reserved_ip(number);
+                (format!("reserved_ips/{ip}"), Some(format!("floating-ip/{ip}")))
             }
             (ResourceKind::Droplet, _) => {
                 let vpc = fleet::VPC;

@@ -241,8 +241,10 @@ pub enum EventKind {
     LabelSnapshots { resource: ResourceRef, off: bool },
     /// A cloud gives the snapshots of a machine another status word, or their own again.
     ShowSnapshots { resource: ResourceRef, word: Option<String> },
-    /// A person deletes something else, by its path: a network, a volume, a VPC, a key.
+    /// A person deletes something else, by its path: a network, a volume, an address, a VPC, a key.
     DeleteOther { resource: ResourceRef, path: String },
+    /// A person gives an address, by its path, to another machine.
+    MoveAddress { resource: ResourceRef, path: String, to: ResourceRef },
     /// A person approves everything that is held.
     Approve,
     /// A person forgets the record of a resource that is gone or whose account is not configured,

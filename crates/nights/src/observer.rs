@@ -95,6 +95,8 @@ pub(crate) struct State {
     shared: BTreeMap<ResourceId, Timestamp>,
     /// When a plan was last withdrawn or offered again.
     offered_at: Timestamp,
+    /// When a person last gave an address to another machine.
+    address_moved_at: Timestamp,
     overrides: BTreeMap<OverrideTarget, Override>,
     /// When an override was last set, changed or ended.
     overridden_at: Option<Timestamp>,
@@ -235,6 +237,7 @@ impl Observer {
             newer: BTreeMap::new(),
             shared: BTreeMap::new(),
             offered_at: Timestamp::MIN,
+            address_moved_at: Timestamp::MIN,
             overrides: BTreeMap::new(),
             overridden_at: None,
             pauses: BTreeMap::new(),
@@ -506,8 +509,8 @@ impl TrackedResource {
             Act::Delete => (self.owed, self.size) = (None, None),
             Act::ChangePlan { .. } | Act::BreakCopies { .. } | Act::Snapshot { .. } => {}
         }
-        // A pool that a person has given nodes, or an autoscaler, runs as they want it.
-        if matches!(act, Act::Scale { count, autoscale } if *count > 0 || autoscale.is_some()) {
+        // The bounds that a person sets stand, and their autoscaler decides on the nodes.
+        if matches!(act, Act::Scale { autoscale: Some(_), .. }) {
             self.clear_owed();
         }
         // These leave a resource as it was.

@@ -586,6 +586,7 @@ impl<'n> Simulation<'n> {
             | EventKind::LabelSnapshots { .. }
             | EventKind::ShowSnapshots { .. }
             | EventKind::DeleteOther { .. }
+            | EventKind::MoveAddress { .. }
             | EventKind::Forget { .. }
             | EventKind::Approve
             | EventKind::Apply { .. }) => self.by_person(what),
@@ -671,6 +672,9 @@ impl<'n> Simulation<'n> {
                 self.show_snapshots(&resource, word.as_deref());
             }
             EventKind::DeleteOther { resource, path } => self.delete_other(&resource, &path),
+            EventKind::MoveAddress { resource, path, to } => {
+                self.move_address(&resource, &path, &to);
+            }
             EventKind::Forget { resource } => self.forget(resource),
             EventKind::Apply { setup } => self.apply(&setup),
             _ => {}
@@ -794,19 +798,14 @@ impl<'n> Simulation<'n> {
 
     /// Deletes something other than a machine or a snapshot, as a person would.
     fn delete_other(&mut self, resource: &ResourceRef, path: &str) {
-        let token = &self.accepted[&resource.account];
-        let version = if matches!(resource.id, ResourceId::Droplet(_)) { "v2" } else { "v1" };
-        let request = http::Request::delete(format!("http://127.0.0.1:1/{version}/{path}"))
-            .header(http::header::AUTHORIZATION, format!("Bearer {token}"))
-            .body(bytes::Bytes::new())
-            .expect("a request");
-        let answer = clouds::send(self.simulator.router(), request);
-        let status = clouds::poll_to_completion(answer).map(|answer| answer.status());
-        let is_done = status.as_ref().is_ok_and(http::StatusCode::is_success);
-        if is_done {
+        let status = self.ask_cloud(resource, http::Method::DELETE, path, String::new());
+        if status.as_ref().is_ok_and(http::StatusCode::is_success) {
             self.faults.count(match path.split('/').next() {
                 Some("vpcs") => "a person deletes a VPC",
-                _ if version == "v2" => "a person deletes what is attached to a Droplet",
+                Some("reserved_ips" | "floating_ips") => "a person deletes an address",
+                _ if matches!(resource.id, ResourceId::Droplet(_)) => {
+                    "a person deletes what is attached to a Droplet"
+                }
                 _ => "a person deletes a network, a volume or a key",
             });
             self.observer.lock().attachment_deleted(resource);
@@ -816,6 +815,45 @@ impl<'n> Simulation<'n> {
         }
         self.observer.changed();
         self.observer.note(Actor::Person, || format!("deletes {path}: {status:?}"));
+    }
+
+    /// Gives an address to another machine, as a person would.
+    fn move_address(&mut self, resource: &ResourceRef, path: &str, to: &ResourceRef) {
+        let (present, _) = self.observer.present(to);
+        let id = present.id.provider_id();
+        let (path, body) = if matches!(resource.id, ResourceId::Droplet(_)) {
+            (format!("{path}/actions"), format!(r#"{{"type": "assign", "droplet_id": {id}}}"#))
+        } else {
+            (format!("{path}/actions/assign"), format!(r#"{{"server": {id}}}"#))
+        };
+        let status = self.ask_cloud(resource, http::Method::POST, &path, body);
+        if status.as_ref().is_ok_and(http::StatusCode::is_success) {
+            self.faults.count("a person gives an address to another machine");
+            self.observer.lock().address_moved(resource, to);
+        }
+        self.observer.changed();
+        self.observer.note(Actor::Person, || format!("{path} for {to}: {status:?}"));
+    }
+
+    /// Sends a request of a person to the cloud of a machine.
+    fn ask_cloud(
+        &self,
+        machine: &ResourceRef,
+        method: http::Method,
+        path: &str,
+        body: String,
+    ) -> Result<http::StatusCode, String> {
+        let token = &self.accepted[&machine.account];
+        let version = if matches!(machine.id, ResourceId::Droplet(_)) { "v2" } else { "v1" };
+        let request = http::Request::builder()
+            .method(method)
+            .uri(format!("http://127.0.0.1:1/{version}/{path}"))
+            .header(http::header::AUTHORIZATION, format!("Bearer {token}"))
+            .body(bytes::Bytes::from(body))
+            .expect("a request");
+        let answer = clouds::send(self.simulator.router(), request);
+        let answer = clouds::poll_to_completion(answer).map_err(|error| format!("{error:?}"))?;
+        Ok(answer.status())
     }
 
     /// Approves what is held, as the command does.

@@ -311,7 +311,8 @@ fn droplet(chance: &mut Rng, number: u64, name: &str, tags: &str) -> Member {
         SIZES[chance.usize(..SIZES.len())]
     };
     let reserved = if chance.bool() {
-        format!("[[digitalocean.reserved_ips]]\nip = \"203.0.113.{number}\"\ndroplet = {number}\n")
+        let ip = reserved_ip(number);
+        format!("[[digitalocean.reserved_ips]]\nip = \"{ip}\"\ndroplet = {number}\n")
     } else {
         String::new()
     };
@@ -359,6 +360,11 @@ fn droplet_extras(chance: &mut Rng) -> String {
         _ => String::new(),
     };
     format!("has = [{}]\n{vpc}", has.join(", "))
+}
+
+/// Returns the reserved address that a Droplet may have.
+pub(super) fn reserved_ip(droplet: u64) -> String {
+    format!("203.0.113.{droplet}")
 }
 
 /// Returns the id of what is attached to a Droplet: one of each kind.

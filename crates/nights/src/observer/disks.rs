@@ -13,7 +13,7 @@ use domain::{
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::{State, settled::SETTLE_TIME};
+use super::{SLACK, State, requests::OBSERVE_AND_SEND, settled::SETTLE_TIME};
 use crate::clockwork::TaskId;
 
 /// How far the clocks of functions and clouds may differ.
@@ -195,6 +195,36 @@ impl State {
     /// Records that a person has deleted what may be attached to a machine: it is not awaited again.
     pub(crate) fn attachment_deleted(&mut self, resource: &ResourceRef) {
         self.disks.entry(resource.clone()).or_default().attached = Value::Null;
+    }
+
+    /// Records that a person has given an address of a machine to another one.
+    pub(crate) fn address_moved(&mut self, from: &ResourceRef, to: &ResourceRef) {
+        self.attachment_deleted(from);
+        self.attachment_deleted(to);
+        self.address_moved_at = self.time.now();
+    }
+
+    /// Checks that no address is taken from a machine to which a person has given it.
+    pub(super) fn check_address(&mut self, resource: &ResourceRef, path: &str) {
+        let now = self.time.now();
+        let mut parts = path.split('/').skip(2);
+        let (kind, id) = (parts.next(), parts.next().unwrap_or_default());
+        let name = match kind {
+            Some("reserved_ips" | "reserved_ipv6") => format!("reserved IP {id}"),
+            Some("floating_ips") => format!("floating IP {id}"),
+            _ => return,
+        };
+        let crossed = now.duration_since(self.address_moved_at) < OBSERVE_AND_SEND + SLACK;
+        let own = self.present(resource).to_string();
+        let account = format!("{}/", resource.account);
+        let mut others = self.simulator.resources().into_iter().filter(|(reference, state)| {
+            let mut attached = state["attached"].as_array().into_iter().flatten();
+            let is_other = *reference != own && reference.starts_with(&account);
+            is_other && attached.any(|one| *one == name.as_str())
+        });
+        if let Some((other, _)) = others.next().filter(|_| !crossed) {
+            self.violated(format!("{path} takes the address from {other}"));
+        }
     }
 
     /// Records that a person has deleted a VPC: the machines that were in it come back in another.

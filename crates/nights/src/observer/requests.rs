@@ -101,6 +101,7 @@ impl State {
         self.check_deletion(&resource, path);
         self.check_removal(&resource, path, body);
         self.check_addition(&resource, path, body);
+        self.check_address(&resource, path);
     }
 
     /// Checks that a change is not asked for over and over.

@@ -158,7 +158,13 @@ impl ResourceSize {
             (
                 Self::NodePool { count, autoscale },
                 Self::NodePool { count: other_count, autoscale: other_bounds },
-            ) => count >= other_count && (other_bounds.is_none() || autoscale == other_bounds),
+            ) => {
+                // A count that a person has raised widens the bounds.
+                let holds = |owed: &AutoscaleBounds| {
+                    autoscale.is_some_and(|has| has.min >= owed.min && has.max >= owed.max)
+                };
+                count >= other_count && other_bounds.as_ref().is_none_or(holds)
+            }
             (Self::Machine { .. }, Self::Machine { .. }) => self == other,
             _ => false,
         }

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use store::Head;
 
-use super::{ResourceSize, SLACK, State, requests::OBSERVE_AND_SEND};
+use super::{ResourceSize, SLACK, State, requests::OBSERVE_AND_SEND, settled::SETTLE_TIME};
 use crate::{clockwork::TaskId, generate::BUREAU, night::Setup, trace::record_in_a_line};
 
 /// How long after a person's change of a size a start may still end with it.
@@ -199,6 +199,7 @@ impl State {
             self.check_repetition(&before, record);
             self.check_until(&before, record);
             self.check_joins(&before, record);
+            self.check_retained(&before, record);
         }
         let tracked = self.tracked(&record.reference);
         tracked.retained |= record.retained;
@@ -254,6 +255,28 @@ impl State {
                 "{} begins a transition without an edge: {:?}",
                 after.reference, after.handled
             ));
+        }
+    }
+
+    /// Checks that `retain_running` keeps only what a person has started since an edge that was
+    /// handled before, and what it has kept until now.
+    fn check_retained(&mut self, before: &Record, after: &Record) {
+        let is_new = after.retained && !before.retained;
+        let Some(handled) = before.handled.as_ref().filter(|_| is_new) else {
+            return;
+        };
+        let tracked = self.tracked(&after.reference);
+        let touched = [
+            tracked.person_at,
+            tracked.until_at,
+            tracked.commanded_at,
+            tracked.restored_at,
+            tracked.misread_at,
+            tracked.cut_off_at,
+        ];
+        let since = handled.key.instant - SETTLE_TIME;
+        if !tracked.retained && touched.into_iter().flatten().all(|at| at < since) {
+            self.violated(format!("{} is left running, and no person started it", after.reference));
         }
     }
 
