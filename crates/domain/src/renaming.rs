@@ -83,8 +83,9 @@ impl Overrides {
 
 impl Override {
     /// Returns what decides which override of a resource stands, where it has one under each name of
-    /// its account: the greatest does. That is the later one. Of an override and its copy, it is the
-    /// one under the name that is configured until now, because a person may have changed that.
+    /// its account: the greatest does. That is the one under the name that is configured until now,
+    /// because people may have set or changed that. If neither is, it is the later one of those that
+    /// were to hold at all: a rename ends what has yet to begin as if it had been set for no time.
     #[must_use]
     pub fn standing(
         &self,
@@ -96,7 +97,7 @@ impl Override {
             OverrideTarget::Schedule(_) => true,
         };
         let is_present = self.renamed(configuration).target == self.target;
-        (self.set_at, is_configured, is_present)
+        (is_configured, self.counts(), self.set_at, is_present)
     }
 
     /// Returns the same override, with the resource under its current reference.

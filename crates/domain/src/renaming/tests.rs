@@ -77,6 +77,26 @@ fn of_an_override_and_its_copy_the_one_under_the_name_until_now_stands() {
     assert_eq!(ends_at(&without), [at("mon 09:00")]);
 }
 
+#[test]
+fn an_override_that_a_rename_ended_before_it_began_stands_against_none() {
+    let left_under = |left: &str, other: &str| {
+        let left = format!("{left}/droplet/1");
+        let World { overrides, .. } = world()
+            .overriding(&left, Desired::Stopped, "mon 12:00", "mon 12:00")
+            .overriding(&format!("{other}/droplet/1"), Desired::Running, "mon 07:00", "mon 18:00");
+        overrides
+    };
+    let (before, after) = (world().configuration, renamed("do-new"));
+    let without = Configuration { accounts: BTreeMap::new(), ..before.clone() };
+    let stands = |overrides: Overrides, before: &Configuration| {
+        let renamed = overrides.renamed(&after, before);
+        renamed.iter().map(|one| one.desired).collect::<Vec<_>>()
+    };
+    assert_eq!(stands(left_under("do-new", "do-main"), &before), [Desired::Running]);
+    assert_eq!(stands(left_under("do-main", "do-new"), &after), [Desired::Running]);
+    assert_eq!(stands(left_under("do-main", "do-new"), &without), [Desired::Running]);
+}
+
 /// A count, and the autoscaler's bounds.
 type Pool = (u32, Option<(u32, u32)>);
 
