@@ -599,40 +599,16 @@ impl EventGenerator {
         others.first().copied().cloned()
     }
 
-    /// Returns the path of something that may be attached to a machine, and its name; of a key, which
-    /// none is awaited with, only the path.
+    /// Returns the path of something that is attached to a machine at first, and its name; of a key,
+    /// which none is awaited with, only the path.
     fn attached_to(&mut self, machine: &ResourceRef) -> Option<(String, Option<AttachmentName>)> {
-        let number = machine.id.provider_id().parse::<u64>().unwrap_or_default();
-        let id = |kind: u64| fleet::attached_id(kind, number);
-        let (path, name) = match (machine.kind(), self.chance.u8(..6)) {
-            (ResourceKind::Server, 0) => ("ssh_keys/990001".to_owned(), None),
-            (ResourceKind::Server, kind) => {
-                let kind = ["network", "volume", "firewall", "floating_ip"][usize::from(kind) % 4];
-                let id = 900_000 + number;
-                (format!("{kind}s/{id}"), Some(format!("{}/{id}", kind.replace('_', "-"))))
-            }
-            (ResourceKind::Droplet, 0..=1) => {
-                (format!("firewalls/{}", id(4)), Some(format!("firewall/{}", id(4))))
-            }
-            (ResourceKind::Droplet, 2) => {
-                (format!("load_balancers/{}", id(6)), Some(format!("load-balancer/{}", id(6))))
-            }
-            (ResourceKind::Droplet, 3) => {
-                (format!("volumes/{}", id(3)), Some(format!("volume/{}", id(3))))
-            }
-            (ResourceKind::Droplet, 4) => {
-                let ip = fleet::reserved_ip(number);
-                (format!("reserved_ips/{ip}"), Some(format!("floating-ip/{ip}")))
-            }
-            (ResourceKind::Droplet, _) => {
-                let vpc = fleet::VPC;
-                (format!("vpcs/{vpc}"), Some(format!("vpc/{vpc}")))
-            }
-            (ResourceKind::Database | ResourceKind::NodePool | ResourceKind::Machine, _) => {
-                return None;
-            }
-        };
-        Some((path, name.map(|name| name.parse().expect("an attachment's name"))))
+        if machine.kind() == ResourceKind::Server && self.chance.u8(..6) == 0 {
+            return Some(("ssh_keys/990001".to_owned(), None));
+        }
+        let mut members = self.fleet.members.iter();
+        let member = members.find(|member| member.reference == *machine)?;
+        let (path, name) = self.chance.choice(member.attached())?;
+        Some((path, Some(name)))
     }
 
     fn start_without(

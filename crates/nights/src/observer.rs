@@ -181,6 +181,8 @@ struct TrackedResource {
     restored_at: Option<Timestamp>,
     /// When an older record last took what was done since for a person's doing.
     misread_at: Option<Timestamp>,
+    /// When a start last switched it off, to give it another plan; `None` since a stop did.
+    moved_at: Option<Timestamp>,
     /// When a cloud last accepted a shutdown from Offhours.
     shutdown_at: Option<Timestamp>,
     /// When the stop command of a machine over SSH was last run.

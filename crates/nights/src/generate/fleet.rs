@@ -6,6 +6,7 @@ use cloud_simulator::Act;
 use domain::{
     AccountName, GroupName, ResourceKind, ResourceRef, ScheduleName,
     configuration::{Account, CloudAccount, Followed, Group, Mode, Provider, Rule, Settings},
+    hibernation::AttachmentName,
 };
 use fastrand::Rng;
 use jiff::Timestamp;
@@ -38,7 +39,7 @@ pub(super) struct Member {
 const PLANS: [&str; 4] = ["db-s-1vcpu-2gb", "db-s-2vcpu-4gb", "db-s-4vcpu-8gb", "db-s-6vcpu-16gb"];
 
 /// A VPC that Droplets may be in.
-pub(super) const VPC: &str = "5a4981aa-9653-4bd1-bef5-d6bff52042e4";
+const VPC: &str = "5a4981aa-9653-4bd1-bef5-d6bff52042e4";
 
 /// Droplet sizes with the disks, in GiB, that Droplets have on them: a disk may be that of a
 /// smaller size.
@@ -363,12 +364,12 @@ fn droplet_extras(chance: &mut Rng) -> String {
 }
 
 /// Returns the reserved address that a Droplet may have.
-pub(super) fn reserved_ip(droplet: u64) -> String {
+fn reserved_ip(droplet: u64) -> String {
     format!("203.0.113.{droplet}")
 }
 
 /// Returns the id of what is attached to a Droplet: one of each kind.
-pub(super) fn attached_id(kind: u64, droplet: u64) -> String {
+fn attached_id(kind: u64, droplet: u64) -> String {
     format!("{kind}0000000-0000-4000-a000-{droplet:012}")
 }
 
@@ -548,6 +549,39 @@ impl Member {
             | ResourceKind::NodePool
             | ResourceKind::Machine => ':',
         }
+    }
+
+    /// Returns the paths and the names of what is attached to a machine at first and can be deleted.
+    pub(super) fn attached(&self) -> Vec<(String, AttachmentName)> {
+        let number = self.reference.id.provider_id().parse::<u64>().unwrap_or_default();
+        let of_server = || (900_000 + number).to_string();
+        let of_droplet = |kind| attached_id(kind, number);
+        let all = match self.reference.kind() {
+            ResourceKind::Server => vec![
+                ("networks", "network", of_server()),
+                ("volumes", "volume", of_server()),
+                ("firewalls", "firewall", of_server()),
+                ("floating_ips", "floating-ip", of_server()),
+            ],
+            ResourceKind::Droplet => vec![
+                ("firewalls", "firewall", of_droplet(4)),
+                ("load_balancers", "load-balancer", of_droplet(6)),
+                ("volumes", "volume", of_droplet(3)),
+                ("reserved_ips", "floating-ip", reserved_ip(number)),
+                ("vpcs", "vpc", VPC.to_owned()),
+            ],
+            ResourceKind::Database | ResourceKind::NodePool | ResourceKind::Machine => Vec::new(),
+        };
+        let is_there = |listed_at: &str, id: &str| {
+            let by_number = format!("hetzner.{listed_at}]]\nid = {id}\n");
+            self.toml.contains(&by_number) || self.toml.contains(&format!("\"{id}\""))
+        };
+        let there = all.into_iter().filter(|(listed_at, _, id)| is_there(listed_at, id));
+        let named = there.map(|(listed_at, kind, id)| {
+            let name = format!("{kind}/{id}").parse().expect("an attachment's name");
+            (format!("{listed_at}/{id}"), name)
+        });
+        named.collect()
     }
 
     /// Returns tags of which one names a schedule.

@@ -102,6 +102,18 @@ impl State {
         self.check_removal(&resource, path, body);
         self.check_addition(&resource, path, body);
         self.check_address(&resource, path);
+        self.note_move(&resource, path, body);
+    }
+
+    /// Records that a start switches a machine off to move it, or that a stop switches it off.
+    fn note_move(&mut self, resource: &ResourceRef, path: &str, body: &str) {
+        let now = self.time.now();
+        if cuts(path, body) || shuts_down(path, body) {
+            let record = self.records.get(resource);
+            let transition = record.and_then(|record| record.in_flight());
+            let starts = transition.is_some_and(|one| one.direction == Direction::Start);
+            self.tracked(resource).moved_at = starts.then_some(now);
+        }
     }
 
     /// Checks that a change is not asked for over and over.

@@ -234,6 +234,12 @@ impl State {
         let is_there = self.state_of(reference).is_some();
         let is_off = !(is_there && runs(reference, state));
         let line = || crate::trace::record_in_a_line(record);
+        let left_off = tracked.moved_at.is_some_and(|at| at + settle_time < now);
+        let by_other = tracked.powered_at.is_some_and(|at| tracked.moved_at <= Some(at));
+        let is_moved = is_there && is_off && left_off && !does_not_boot(state);
+        if desired == Desired::Running && is_moved && !by_other && !is_busy {
+            return Some(format!("a start has switched it off, and left it so: {}", line()));
+        }
         if (needs_a_person || is_busy && is_off && desired == Desired::Running)
             && !self.is_reported(record, now)
         {
