@@ -131,7 +131,7 @@ impl Store {
         };
         let activity = applying.activity(generation, repeats, now);
         self.move_head(&entry, replaces, &activity).await?;
-        let followed = self.follow_up(configuration, &accounts, &copied, now).await;
+        let followed = self.follow_up(configuration, &before, &accounts, &copied, now).await;
         followed.map_err(|source| ApplyError::NotYetDue { generation, source })?;
         Ok(generation)
     }
@@ -155,12 +155,13 @@ impl Store {
     async fn follow_up(
         &self,
         configuration: &Configuration,
+        before: &Configuration,
         accounts: &BTreeSet<&AccountName>,
         copied: &[Override],
         now: Timestamp,
     ) -> Result<(), StoreError> {
         self.carry_over_all(configuration, now).await?;
-        self.end_copied_overrides(configuration, copied, now).await?;
+        self.end_copied_overrides(configuration, before, copied, now).await?;
         self.touch_all(accounts, now).await
     }
 

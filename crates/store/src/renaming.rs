@@ -157,10 +157,11 @@ impl Store {
     }
 
     /// Ends the copied overrides under their old names, where nothing follows them any more. What
-    /// was set or cleared there since they were copied is copied first.
+    /// was set or cleared there since they were copied is copied first, if it [stands](Override::standing).
     pub(crate) async fn end_copied_overrides(
         &self,
         configuration: &Configuration,
+        before: &Configuration,
         copied: &[Override],
         now: Timestamp,
     ) -> Result<(), StoreError> {
@@ -168,11 +169,12 @@ impl Store {
             return Ok(());
         }
         let overrides = self.head_and_overrides().await?.overrides;
+        let standing = |one: &Override| one.standing(configuration, before);
         for old in of_renamed(configuration, &overrides) {
             let copy = old.renamed(configuration);
             let own = overrides.get(&copy.target);
-            let is_copied = own.is_some_and(|own| copied.contains(own) && *own != copy);
-            if is_copied || own.is_none_or(|own| own.set_at < copy.set_at) {
+            let has_changed = !copied.contains(&copy);
+            if has_changed && own.is_none_or(|own| standing(own) < standing(old)) {
                 written(self.put_override(&copy, own).await)?;
             }
             if now < old.ends_at {

@@ -180,6 +180,32 @@ async fn an_override_that_was_cleared_does_not_come_back() {
 }
 
 #[tokio::test]
+async fn what_a_person_puts_in_place_of_an_override_that_begins_later_stays() {
+    for requests in 0.. {
+        let world = before().await;
+        let store = world.store();
+        let hour = SignedDuration::from_hours(1);
+        let of = |account: &str| overriding(&format!("{account}/server/1"));
+        let later = Override { set_at: monday() + hour, ..of("hz-eu") };
+        set_override(&store, &later, monday()).await.unwrap();
+        let (process, wire) = world.process();
+        wire.die_after(requests);
+        let applied = apply(&process).await;
+        let account = match store.head_and_overrides().await.unwrap().head.generation.0 {
+            1 => "hz-eu",
+            _ => "hz-us",
+        };
+        set_override(&store, &of(account), monday()).await.unwrap();
+        apply(&store).await.unwrap();
+        let target = of("hz-us").target;
+        assert_eq!(active(&store).await, [target], "after {requests} requests");
+        if applied.is_ok() {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
 async fn wherever_an_apply_ends_every_record_and_every_override_is_there_once() {
     for requests in 0.. {
         let world = before().await;
