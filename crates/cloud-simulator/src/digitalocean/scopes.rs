@@ -29,6 +29,7 @@ const SCOPES: &[(&str, &str, &[&str])] = &[
     ("PUT", "images", &["image:update"]),
     ("GET", "reserved_ips", &["reserved_ip:read"]),
     ("GET", "reserved_ipv6", &["reserved_ip:read"]),
+    ("DELETE", "reserved_ips", &["reserved_ip:delete"]),
     ("POST", "reserved_ips", &["reserved_ip:update"]),
     ("POST", "reserved_ipv6", &["reserved_ip:update"]),
     ("GET", "volumes", &["block_storage:read"]),
