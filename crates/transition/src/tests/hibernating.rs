@@ -928,6 +928,11 @@ fn only_snapshots_that_are_seen_count_as_many() {
     assert!(matches!(kept(3).asks(STOP), Step::Snapshot(_)));
     kept(4).leaves(STOP);
     assert!(matches!(kept(4).records().record.phase, Phase::Stuck { .. }));
+    // The record was restored from before this one was taken; people's own do not count.
+    let unrecorded = complete(&mark("e"), SECOND, "00:00");
+    let of_people = SeenSnapshot { id: 9, mark: None, ..unrecorded.clone() };
+    assert!(matches!(kept(3).listed(of_people).asks(STOP), Step::Snapshot(_)));
+    kept(3).listed(unrecorded).leaves(STOP);
 }
 
 /// Two stops a day make four snapshots in two days.

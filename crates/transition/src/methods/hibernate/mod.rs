@@ -269,7 +269,7 @@ fn snapshot(record: &Record, kept: &Hibernation, sight: &Sight) -> Next {
         let reason = format!("{TRIES} snapshots of it failed, or hold less than the one before");
         return Next::Person(reason);
     }
-    if seen(kept, sight).len() >= MAX_SNAPSHOTS {
+    if has_most(sight) {
         let reason = format!("{MAX_SNAPSHOTS} snapshots of it are kept, and none may be removed");
         return Next::Person(reason);
     }
@@ -297,13 +297,18 @@ fn removal(view: View<'_>, kept: &Hibernation, sight: &Sight, adds_another: bool
         let wakes = kept.wake_from.as_ref() == Some(&one.mark);
         seen.state == SnapshotState::Failed && one.centi_gb.is_none() && !wakes
     });
-    let needs_room = adds_another && seen.len() >= MAX_SNAPSHOTS;
+    let needs_room = adds_another && has_most(sight);
     let (_, removed) = useless.or_else(|| unneeded(kept, &seen, needs_room, view.now))?;
     let snapshot = removed.id;
     Some(match removed.protected {
         Some(true) => Step::Protect { snapshot, on: false },
         Some(false) | None => Step::RemoveSnapshot(snapshot),
     })
+}
+
+/// Reports whether there are as many snapshots of ours as may be: a restored record may know fewer.
+fn has_most(sight: &Sight) -> bool {
+    sight.snapshots.iter().filter(|one| one.mark.is_some()).count() >= MAX_SNAPSHOTS
 }
 
 /// A snapshot that is kept, with how it is seen.
