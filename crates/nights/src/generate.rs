@@ -563,8 +563,9 @@ impl EventGenerator {
         }
     }
 
-    /// Lets a person delete what may be attached to a machine, or replace the account's SSH key, and
-    /// forget records. Usually they go without what they have deleted when they start the machine.
+    /// Lets a person delete what is attached to a machine, give its address to another one, or replace
+    /// the account's SSH key, and forget records. Usually they go without what the machine has lost
+    /// when they start it.
     fn tidy_up(&mut self, at: Timestamp, until: Timestamp, resource: &ResourceRef) {
         let resource = resource.clone();
         let Some((path, name)) = self.attached_to(&resource).filter(|_| self.chance.u8(..3) > 0)
@@ -592,11 +593,8 @@ impl EventGenerator {
 
     fn another_machine(&mut self, than: &ResourceRef) -> Option<ResourceRef> {
         let references = self.fleet.members.iter().map(|member| &member.reference);
-        let mut others = references
-            .filter(|other| other.kind() == than.kind() && *other != than)
-            .collect::<Vec<_>>();
-        self.chance.shuffle(&mut others);
-        others.first().copied().cloned()
+        let others = references.filter(|other| other.kind() == than.kind() && *other != than);
+        self.chance.choice(others.collect::<Vec<_>>()).cloned()
     }
 
     /// Returns the path of something that is attached to a machine at first, and its name; of a key,
