@@ -418,7 +418,7 @@ impl Planner<'_> {
         let desired = record.handled.as_ref().and_then(|handled| handled.desired);
         // A database from which there was nothing to take is as it was.
         let took_nothing = last == Some(Ending::AlreadyThere)
-            && desired == Some(Desired::Stopped)
+            && desired != Some(Desired::Running)
             && record.kind() == ResourceKind::Database
             && record.saved.is_none();
         took_nothing

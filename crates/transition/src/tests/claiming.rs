@@ -450,6 +450,8 @@ fn a_stop_of_ours_that_came_to_nothing_retains_nothing() {
 fn a_database_from_which_a_stop_had_nothing_to_take_is_not_retained() {
     let least = ended_as(Ending::AlreadyThere, retaining_of(database()));
     assert!(!least.writes(START).record.retained);
+    let observed = least.clone().record(|record| record.handled.as_mut().unwrap().desired = None);
+    assert!(!observed.writes(START).record.retained);
     // A person has given this one back what an earlier stop took.
     let whole = least.clone().saved(database_of("db-s-2vcpu-4gb", 2)).used();
     assert!(whole.writes(START).record.retained);
