@@ -157,7 +157,8 @@ impl Store {
     }
 
     /// Ends the copied overrides under their old names, where nothing follows them any more. What
-    /// was set or cleared there since they were copied is copied first, if it [stands](Override::standing).
+    /// was set or cleared there since they were copied is copied first, if it
+    /// [stands](Override::standing).
     pub(crate) async fn end_copied_overrides(
         &self,
         configuration: &Configuration,

@@ -48,10 +48,10 @@ fn a_rollback_carries_back_what_a_rename_carried_over() {
 }
 
 #[test]
-fn overrides_follow_their_resources_and_the_later_of_two_stands() {
+fn overrides_follow_their_resources_and_of_two_the_one_in_force_stands() {
     let World { overrides, .. } = world()
         .overriding("do-main/droplet/1", Desired::Running, "mon 07:00", "mon 09:00")
-        .overriding("do-new/droplet/1", Desired::Stopped, "mon 06:00", "mon 10:00")
+        .overriding("do-new/droplet/1", Desired::Stopped, "mon 08:00", "mon 10:00")
         .overriding("office", Desired::Running, "mon 07:00", "mon 09:00");
     let overrides = overrides.renamed(&renamed("do-new"), &world().configuration);
     let found = overrides.iter().map(|one| (one.target.to_string(), one.desired));
