@@ -94,7 +94,9 @@ pub(super) fn delete(call: &mut Call<'_>, kind: Kind) -> Result<Answer> {
     let is_used = kind == Kind::Volume && !thing.attached.is_empty();
     Refusal::new(409, "conflict", "volume is attached to a Droplet").when(is_used)?;
     let id = thing.id.clone();
-    call.account.things.remove(kind, id);
+    let meter = call.account.things.remove(kind, id).and_then(|thing| thing.meter);
+    meter.inspect(|meter| call.account.ledger.end(meter, call.timeline.now()));
+    call.account.invalidate_caches();
     Ok(Answer::empty(204))
 }
 

@@ -312,6 +312,24 @@ async fn a_sleeping_droplet_costs_its_snapshot_and_its_reserved_address() {
 }
 
 #[tokio::test]
+async fn a_deleted_reserved_address_is_neither_shown_nor_billed() {
+    let clouds = Clouds::with(FLEET).await;
+    let address = "/v2/reserved_ips/203.0.113.20";
+    let is_shown = async || clouds.get("/v2/droplets").await.to_string().contains("203.0.113.20");
+    assert!(is_shown().await);
+    clouds.send("DELETE", address, None).await.expect(204);
+    assert!(!is_shown().await);
+
+    let clouds = Clouds::with(FLEET).await;
+    let unassign = json!({"type": "unassign"});
+    clouds.send("POST", &format!("{address}/actions"), Some(unassign)).await.expect(201);
+    clouds.pass(60);
+    clouds.send("DELETE", address, None).await.expect(204);
+    clouds.pass(10 * 3600);
+    assert_eq!(clouds.charged("do/droplet/1", "reserved-ipv4"), 1);
+}
+
+#[tokio::test]
 async fn a_copy_that_a_person_deletes_is_the_end_of_the_droplet() {
     let clouds = Clouds::with(FLEET).await;
     let snapshot = snapshot(&clouds).await;
