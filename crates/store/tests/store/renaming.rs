@@ -1,6 +1,6 @@
 //! Renaming an account: `hz-eu` becomes `hz-us`.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, thread};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::{
@@ -16,7 +16,8 @@ use store::{
     Store, StoreError,
     item::{FORMAT, Stored as _},
 };
-use testing::set_override;
+use testing::{Fate, Sent, set_override};
+use tokio::runtime::Builder;
 
 use crate::{
     fixtures::{
@@ -203,6 +204,31 @@ async fn what_a_person_puts_in_place_of_an_override_that_begins_later_stays() {
             break;
         }
     }
+}
+
+#[tokio::test]
+async fn what_a_person_clears_under_the_new_name_during_an_apply_stays_cleared() {
+    let world = before().await;
+    let (process, wire) = world.process();
+    let person = world.store();
+    let clears = async move {
+        let one = overriding("hz-us/server/1");
+        let cleared = Override { ends_at: monday() + SignedDuration::from_secs(1), ..one.clone() };
+        let head = person.head_and_overrides().await.unwrap().head;
+        assert_eq!(head.generation, Generation(2));
+        person.replace_override(&cleared, Some(&one), &setting(&cleared)).await.unwrap();
+    };
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let clears = || thread::spawn(move || runtime.block_on(clears)).join().unwrap();
+    // Carrying over a record comes between the new head and the end of what was copied.
+    let carries_over = |sent: &Sent| {
+        let items = sent.body["TransactItems"].as_array();
+        items.is_some_and(|items| items.iter().any(|item| item["Delete"].is_object()))
+    };
+    wire.plan(carries_over, Fate::After(Box::new(clears)));
+    apply(&process).await.unwrap();
+    assert_eq!(wire.left(), 0);
+    assert_eq!(active(&world.store()).await, []);
 }
 
 #[tokio::test]
