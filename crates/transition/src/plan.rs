@@ -387,6 +387,7 @@ impl Planner<'_> {
                 // What was desired running before may be running by our own start, unless a person
                 // asked for that. And what runs because a stop came to nothing was started by no one.
                 record.retained = self.view.policy.retain_running
+                    && self.view.seen.resource.power != Power::Stopped
                     && !small
                     && !self.came_to_nothing()
                     && before.is_some_and(|handled| {

@@ -464,6 +464,13 @@ fn a_database_from_which_a_stop_had_nothing_to_take_is_not_retained() {
 }
 
 #[test]
+fn a_pool_without_nodes_at_its_begin_edge_is_not_retained() {
+    assert!(retaining_of(pool()).writes(START).record.retained);
+    let emptied = retaining_of(pool().nodes(0, 0, 0)).record(|record| record.retained = true);
+    assert!(!emptied.writes(START).record.retained);
+}
+
+#[test]
 fn what_would_hardly_be_stopped_before_its_next_start_is_left_running() {
     let stopped = |case: Case, now: &str| {
         let opens = case.following(|policy| policy.enforce = true);
