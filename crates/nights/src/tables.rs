@@ -108,12 +108,14 @@ impl Engine {
     }
 
     /// Rewrites a record in another format, as another program would. Returns the format that it had;
-    /// `None` if there is no such record.
+    /// `None` if no record has the other format.
     pub(crate) fn rewrite(&self, resource: &ResourceRef, format: &Value) -> Option<Value> {
+        let is_newer = |format: &Value| *format == newer_format();
         let mut items = self.items();
         let mut item = items.find(|item| {
             item["account"]["S"] == resource.account.as_str()
                 && item["resource"]["S"] == resource.id.to_string()
+                && is_newer(&item["format"]) != is_newer(format)
         })?;
         let revision: u64 = item["revision"]["N"].as_str()?.parse().ok()?;
         item["revision"] = json!({ "N": (revision + 1).to_string() });

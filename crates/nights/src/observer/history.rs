@@ -56,7 +56,12 @@ impl State {
         self.check_attached(entry, &state);
         // A machine that does not boot may be off again by the time this is written.
         let was_on = does_not_boot(&state) && entry.direction == Direction::Start;
-        if !was_on && !is_at_end(entry, &state) || !self.has_its_plan(entry, &state) {
+        // A stop whose method has changed may find all given back that was saved, and nothing to take.
+        let took_nothing = entry.direction == Direction::Stop
+            && reference.kind() == ResourceKind::Database
+            && self.records.get(reference).is_some_and(|record| record.saved.is_none());
+        let is_there = was_on || took_nothing || is_at_end(entry, &state);
+        if !is_there || !self.has_its_plan(entry, &state) {
             let direction = entry.direction;
             self.violated(format!("the {direction} of {reference} is said to be seen: {state}"));
         }
