@@ -165,7 +165,6 @@ impl State {
 
     /// Checks that a stop without effect is not tried again forever.
     fn check_tries(&mut self, resource: &ResourceRef, purpose: Purpose, what: &str) {
-        let now = self.time.now();
         let deadline = self.configured_machine(resource).map(|(_, machine)| machine.stop_deadline);
         let record = self.records.get(resource);
         let began = record.and_then(|record| record.in_flight()).map(|now| now.claimed_at);
@@ -173,11 +172,12 @@ impl State {
             return;
         };
         let deadline = SignedDuration::try_from(deadline.get()).unwrap_or_default();
-        // What a host that refuses every login was never sent has no deadline.
+        // What a host that refuses every login was never sent has no deadline, and is tried once more
+        // when the host lets Offhours in again.
         let stopped_at = self.resources.get(resource).and_then(|tracked| tracked.stopped_at);
-        let was_sent = stopped_at.is_some_and(|at| at >= began);
-        let is_over = now.duration_since(began) > deadline + TRIED_AGAIN;
-        if purpose == Purpose::Stop && was_sent && is_over {
+        let was_late =
+            stopped_at.is_some_and(|at| at.duration_since(began) > deadline + TRIED_AGAIN);
+        if purpose == Purpose::Stop && was_late {
             self.violated(format!("{what} is still tried, and its deadline began at {began}"));
         }
     }
