@@ -317,12 +317,17 @@ impl State {
         }
         let schedule = rules::schedule_of(reference, state, &self.setup);
         let rule = schedule.as_ref().and_then(|name| Some((name, self.setup.schedules.get(name)?)));
+        let is_stopped_by_command = |since| {
+            let command = record.manual_command.as_ref();
+            command.is_some_and(|one| one.desired == Desired::Stopped && one.instant >= since)
+        };
         let should_run = match rule.filter(|_| !rules::is_excluded(state, &self.setup)) {
             // It is observed: what it misses is its next start.
             Some((name, rule)) => {
                 let desired = self.desired(reference, name, rule, now);
                 desired.is_some_and(|(desired, since)| {
-                    desired == Desired::Running && since + SETTLE_TIME < now
+                    let is_due = desired == Desired::Running && since + SETTLE_TIME < now;
+                    is_due && !is_stopped_by_command(since)
                 })
             }
             None => true,
@@ -338,10 +343,7 @@ impl State {
         let by_person = tracked.powered_at.is_some_and(|at| at + SETTLE_TIME > stop.claimed_at);
         // What a person has stopped again under no schedule is meant to stay off, unless it is owed a
         // size.
-        let by_command = tracked.owed.is_none()
-            && record.manual_command.as_ref().is_some_and(|command| {
-                command.desired == Desired::Stopped && command.instant >= barred_since
-            });
+        let by_command = tracked.owed.is_none() && is_stopped_by_command(barred_since);
         let account = self.accounts.get(reference.account.as_str());
         let is_doubted = account.is_some_and(|account| account.has_error);
         let is_off = self.state_of(reference).is_none() || !runs(reference, state);
