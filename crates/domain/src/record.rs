@@ -564,6 +564,8 @@ impl Record {
     pub fn was_stopped(&self) -> bool {
         let seen = self.observed.as_ref().map(|observed| observed.power);
         let stands = match &self.phase {
+            // What was stopped, and is not known for a moment, has not been seen to run.
+            Phase::Settled { at: Power::Between } => Some(Power::Stopped),
             Phase::Settled { at } => Some(*at),
             Phase::InFlight { transition } | Phase::Stuck { transition, .. }
                 if transition.direction == Direction::Start =>

@@ -69,6 +69,16 @@ fn what_runs_and_is_owed_nothing_or_was_stopped_elsewhere_is_not_left_behind() {
     check(&world(), &droplet().settled(Power::Stopped), None);
 }
 
+#[test]
+fn what_was_stopped_and_is_not_known_for_a_moment_is_held_stopped() {
+    for (by, record) in stopped() {
+        let unknown = record.settled(Power::Between);
+        assert!(unknown.is_held_stopped(), "{by}");
+        check(&world().without_schedules(), &unknown, ORPHANED);
+    }
+    assert!(!droplet().settled(Power::Between).is_held_stopped());
+}
+
 /// Returns a record whose start, begun in the morning, has not been seen to succeed.
 fn starting() -> Record {
     let record = office_droplet().having_handled("mon 08:00", RUNNING);

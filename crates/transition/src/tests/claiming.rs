@@ -337,8 +337,11 @@ fn what_was_held_stopped_before_observe_mode_stays_so() {
     let stays = off().record(|record| *record = write.record);
     // The deployment acts again, under the same configuration.
     stays.clone().at("08:30").sends(START);
-    let write = stays.observing().at("19:00").writes(STOP);
-    assert_eq!(desired(&write), Some(STOPPED));
+    let observed = stays.observing().at("19:00");
+    assert_eq!(desired(&observed.writes(STOP)), Some(STOPPED));
+    // It was not known for a moment.
+    let again = observed.settled(Power::Between);
+    assert_eq!(desired(&again.writes(STOP)), Some(STOPPED));
     // A person switched this one off.
     let write = off().observing().at("19:00").writes(STOP);
     assert_eq!(desired(&write), None);
