@@ -122,8 +122,13 @@ impl State {
         let handled = self.records.get(resource).and_then(|record| record.handled.as_ref());
         let edge = handled.map(|handled| (handled.generation, handled.key));
         let what = (resource.clone(), edge, format!("{path} {body}"));
+        // A table that is restored knows nothing of what was asked for since its backup.
+        let restored_at = self.resources.get(resource).and_then(|tracked| tracked.restored_at);
         let asked = self.asked.entry(what).or_default();
-        asked.retain(|at| now.duration_since(*at) < SignedDuration::from_hours(1));
+        asked.retain(|at| {
+            let is_recent = now.duration_since(*at) < SignedDuration::from_hours(1);
+            is_recent && restored_at.is_none_or(|restored| *at > restored)
+        });
         asked.push_back(now);
         let times = asked.len();
         if times > MOST_ASKED {
