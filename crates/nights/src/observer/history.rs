@@ -56,9 +56,10 @@ impl State {
         self.check_attached(entry, &state);
         // A machine that does not boot may be off again by the time this is written.
         let was_on = does_not_boot(&state) && entry.direction == Direction::Start;
-        // A stop whose method has changed may find all given back that was saved, and nothing to take.
+        // A stop whose method has changed may find one node with all that was saved: nothing to take.
         let took_nothing = entry.direction == Direction::Stop
-            && reference.kind() == ResourceKind::Database
+            && entry.method == Some(StopMethod::Standbys)
+            && state["nodes"] == 1
             && self.records.get(reference).is_some_and(|record| record.saved.is_none());
         let is_there = was_on || took_nothing || is_at_end(entry, &state);
         if !is_there || !self.has_its_plan(entry, &state) {
