@@ -189,7 +189,9 @@ struct TrackedResource {
     stopped_at: Option<Timestamp>,
     /// When its network was last cut off.
     cut_off_at: Option<Timestamp>,
-    /// What people go without that it had, and when they last said so.
+    /// What the latest such command goes without, and the invocation that carries it out.
+    without_asked: Option<(String, Vec<AttachmentName>)>,
+    /// What people go without that it had, and when a record last said so.
     without: Vec<AttachmentName>,
     without_at: Option<Timestamp>,
     /// The values that its tag `offhours-until` has, or had.

@@ -726,10 +726,12 @@ impl<'n> Simulation<'n> {
         rehearsal: bool,
     ) {
         let now = self.time.now();
+        self.serial += 1;
+        let request = format!("command-{}", self.serial);
         self.faults.count("a person's command");
         if !without.is_empty() {
             self.faults.count("a start goes without what was deleted");
-            self.observer.lock().goes_without(&resource, &without);
+            self.observer.lock().goes_without(&resource, without.clone(), &request);
         }
         self.observer.commanded(&resource);
         let command = Invocation::Command(Command {
@@ -740,8 +742,6 @@ impl<'n> Simulation<'n> {
             rehearsal,
             without,
         });
-        self.serial += 1;
-        let request = format!("command-{}", self.serial);
         self.enqueue(now, QueuedEvent::Invoke(direction, command, request));
     }
 

@@ -238,13 +238,29 @@ impl State {
         }
     }
 
-    /// Records that a person starts a machine without some of what it had.
-    pub(crate) fn goes_without(&mut self, resource: &ResourceRef, names: &[AttachmentName]) {
-        let now = self.time.now();
-        let tracked = self.tracked(resource);
-        tracked.without.extend(names.iter().cloned());
-        tracked.without_at = Some(now);
+    /// Records that a person wants to start a machine without some of what it had.
+    pub(crate) fn goes_without(
+        &mut self,
+        resource: &ResourceRef,
+        names: Vec<AttachmentName>,
+        invocation: &str,
+    ) {
+        self.tracked(resource).without_asked = Some((invocation.to_owned(), names));
         self.attachment_deleted(resource);
+    }
+
+    /// Records what a command goes without once it has a record: one that is declined has none.
+    pub(super) fn record_without(&mut self, record: &Record) {
+        let now = self.time.now();
+        let command = record.manual_command.as_ref();
+        let is_given =
+            |invocation: &str| command.is_some_and(|command| command.request_id == invocation);
+        let tracked = self.tracked(&record.reference);
+        let asked = tracked.without_asked.take_if(|(invocation, _)| is_given(invocation));
+        if let Some((_, names)) = asked {
+            tracked.without.extend(names);
+            tracked.without_at = Some(now);
+        }
     }
 
     /// Checks that a machine is not kept incomplete, a while after, by what its person goes without.

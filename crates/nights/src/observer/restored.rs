@@ -31,6 +31,7 @@ impl Observer {
             tracked.misread_at = misread.then_some(now);
             tracked.restored_at = Some(now);
             tracked.switched_on_at = None;
+            tracked.without.clear();
             tracked.retained = record.retained;
             let saved = record.saved.as_ref().and_then(ResourceSize::of_saved);
             let owed = tracked.owed.as_ref();

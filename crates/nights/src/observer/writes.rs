@@ -201,6 +201,7 @@ impl State {
             self.check_joins(&before, record);
             self.check_retained(&before, record);
         }
+        self.record_without(record);
         let tracked = self.tracked(&record.reference);
         tracked.retained |= record.retained;
         tracked.retained &= record.in_flight().is_none();
