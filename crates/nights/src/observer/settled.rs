@@ -279,7 +279,9 @@ impl State {
                 // nothing before its next stop.
                 let kept = reference.kind() == ResourceKind::Database
                     && record.last.as_ref().is_some_and(|last| {
-                        last.ending == Ending::AlreadyThere && last.finished_at < self.applied_at
+                        let is_whole =
+                            last.ending == Ending::AlreadyThere || record.saved.is_none();
+                        is_whole && last.finished_at < self.applied_at
                     });
                 let is_shrunk = || {
                     let size = ResourceSize::of(reference, state);
