@@ -474,6 +474,8 @@ impl State {
         if before.is_null() || before["id"] == state["id"] {
             return;
         }
+        // What a person tagged after its deletion was asked for is not on what is recreated.
+        self.observe_until(resource, state);
         if does_not_boot(state) {
             self.count("what is recreated does not boot");
         }
