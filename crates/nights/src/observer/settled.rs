@@ -11,6 +11,7 @@ use domain::{
     record::{Cause, Direction, Ending, Phase, Record},
     resource::Power,
     schedule::Desired,
+    stop_method::StopMethod,
 };
 use environment::Metric;
 use jiff::{SignedDuration, Timestamp};
@@ -279,8 +280,10 @@ impl State {
                 // nothing before its next stop.
                 let kept = reference.kind() == ResourceKind::Database
                     && record.last.as_ref().is_some_and(|last| {
-                        let is_whole =
-                            last.ending == Ending::AlreadyThere || record.saved.is_none();
+                        let had_no_standby = last.method == Some(StopMethod::Standbys)
+                            && state["nodes"] == 1
+                            && record.saved.is_none();
+                        let is_whole = last.ending == Ending::AlreadyThere || had_no_standby;
                         is_whole && last.finished_at < self.applied_at
                     });
                 let is_shrunk = || {
