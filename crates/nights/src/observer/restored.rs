@@ -12,6 +12,8 @@ impl Observer {
     pub(crate) fn restored(&self, items: &[Value]) {
         let mut state = self.lock();
         let now = state.time.now();
+        // That two accounts reach something is found anew.
+        state.shared.clear();
         for record in items.iter().filter_map(writes::read::<Record>) {
             let reference = record.reference.clone();
             if state.records.get(&reference) == Some(&record) {
