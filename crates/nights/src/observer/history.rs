@@ -3,7 +3,7 @@
 use domain::{
     ResourceKind, ResourceRef,
     history::HistoryEntry,
-    record::{Direction, Ending},
+    record::{Direction, Ending, Record},
     stop_method::StopMethod,
 };
 use jiff::SignedDuration;
@@ -56,11 +56,9 @@ impl State {
         self.check_attached(entry, &state);
         // A machine that does not boot may be off again by the time this is written.
         let was_on = does_not_boot(&state) && entry.direction == Direction::Start;
-        // A stop whose method has changed may find one node with all that was saved: nothing to take.
+        let record = self.records.get(reference);
         let took_nothing = entry.direction == Direction::Stop
-            && entry.method == Some(StopMethod::Standbys)
-            && state["nodes"] == 1
-            && self.records.get(reference).is_some_and(|record| record.saved.is_none());
+            && record.is_some_and(|record| had_no_standby(entry.method, record, &state));
         let is_there = was_on || took_nothing || is_at_end(entry, &state);
         if !is_there || !self.has_its_plan(entry, &state) {
             let direction = entry.direction;
@@ -99,6 +97,12 @@ impl State {
             self.violated(format!("{resource} is reported as seen, and history says {known:?}"));
         }
     }
+}
+
+/// Reports whether a stop whose method had changed found one node with all that was saved: nothing to
+/// take.
+pub(super) fn had_no_standby(method: Option<StopMethod>, record: &Record, state: &Value) -> bool {
+    method == Some(StopMethod::Standbys) && state["nodes"] == 1 && record.saved.is_none()
 }
 
 /// Reports whether a resource is in the target state of its transition.

@@ -11,7 +11,6 @@ use domain::{
     record::{Cause, Direction, Ending, Phase, Record},
     resource::Power,
     schedule::Desired,
-    stop_method::StopMethod,
 };
 use environment::Metric;
 use jiff::{SignedDuration, Timestamp};
@@ -23,6 +22,7 @@ use super::{
     ResourceSize, SLACK, State, TrackedResource,
     disks::does_not_boot,
     evaluator::{self, Turn},
+    history::had_no_standby,
     rules,
     size::plan_of,
 };
@@ -184,6 +184,28 @@ impl State {
             && (retains(&self.setup) || retains(&self.before))
     }
 
+    /// Reports whether it may run before its next start. A start of this hour may have been early by a
+    /// lead that is shorter since.
+    fn runs_early(&self, record: &Record, rule: &Rule, now: Timestamp) -> bool {
+        let start = self
+            .history
+            .get(&record.reference)
+            .filter(|entry| entry.direction == Direction::Start && entry.ending == Ending::Seen);
+        let latest = start.map(|entry| entry.claimed_at + MOST_LEAD).filter(|at| now < *at);
+        is_early(record, rule, now) || latest.is_some_and(|latest| runs_at(rule, latest))
+    }
+
+    /// Reports whether an earlier configuration could take nothing from a database. Another one takes
+    /// nothing before its next stop.
+    fn took_nothing(&self, record: &Record, state: &Value) -> bool {
+        let is_database = record.reference.kind() == ResourceKind::Database;
+        record.last.as_ref().filter(|_| is_database).is_some_and(|last| {
+            let was_whole =
+                last.ending == Ending::AlreadyThere || had_no_standby(last.method, record, state);
+            was_whole && last.finished_at < self.applied_at
+        })
+    }
+
     /// Returns why a resource is not where it should be. `None` if nothing is wrong.
     fn not_settled(&self, record: &Record, state: &Value, now: Timestamp) -> Option<String> {
         let reference = &record.reference;
@@ -199,7 +221,7 @@ impl State {
             return Some(difference);
         }
         let (desired, since) = self.desired(reference, &schedule, rule, now)?;
-        if desired == Desired::Stopped && is_early(record, rule, now) {
+        if desired == Desired::Stopped && self.runs_early(record, rule, now) {
             return None;
         }
         let settle_time = settle_time(state);
@@ -276,16 +298,6 @@ impl State {
             Desired::Stopped => {
                 let small = plan_of(state).is_some_and(|plan| tracked.small.contains(plan));
                 let off = !is_there || !runs(reference, state) || small && record.small_runs;
-                // Where an earlier configuration could take nothing from a database, another one takes
-                // nothing before its next stop.
-                let kept = reference.kind() == ResourceKind::Database
-                    && record.last.as_ref().is_some_and(|last| {
-                        let had_no_standby = last.method == Some(StopMethod::Standbys)
-                            && state["nodes"] == 1
-                            && record.saved.is_none();
-                        let is_whole = last.ending == Ending::AlreadyThere || had_no_standby;
-                        is_whole && last.finished_at < self.applied_at
-                    });
                 let is_shrunk = || {
                     let size = ResourceSize::of(reference, state);
                     size.is_some_and(|size| size.is_shrunk(tracked.owed.as_ref(), &rule.policy))
@@ -297,7 +309,7 @@ impl State {
                 let must_shrink = known && rules::must_shrink(reference, state, rule, &self.setup);
                 // A machine that sleeps was stopped by another method.
                 matches!(record.phase, Phase::Settled { at: Power::Stopped })
-                    && (off || kept || is_shrunk())
+                    && (off || self.took_nothing(record, state) || is_shrunk())
                     && (small || !is_there || !must_shrink)
             }
         };
@@ -478,10 +490,11 @@ fn is_machine(state: &Value) -> bool {
 
 /// Reports whether it is time to recreate a machine for an upcoming start.
 pub(super) fn is_early(record: &Record, rule: &Rule, now: Timestamp) -> bool {
-    most_lead(record).is_some_and(|lead| {
-        let soon = wanted_by(rule, now + lead);
-        soon.is_some_and(|(_, desired)| desired == Some(Desired::Running))
-    })
+    most_lead(record).is_some_and(|lead| runs_at(rule, now + lead))
+}
+
+fn runs_at(rule: &Rule, at: Timestamp) -> bool {
+    wanted_by(rule, at).is_some_and(|(_, desired)| desired == Some(Desired::Running))
 }
 
 /// Returns how long before its edge the next start may begin.
