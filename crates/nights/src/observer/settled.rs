@@ -248,12 +248,12 @@ impl State {
         }
         // An action that never ends keeps a machine busy at its cloud.
         let is_busy = !state["action"].is_null();
-        if record.handled.is_none() && !is_busy {
-            return Some(format!("nothing was ever handled, and it should be {desired:?}"));
-        }
         let is_stuck = matches!(record.phase, Phase::Stuck { .. } | Phase::Refused { .. })
             || record.request.as_ref().is_some_and(|request| request.problem.is_some());
         let needs_a_person = is_stuck || tracked.has_older(record);
+        if record.handled.is_none() && !is_busy && !needs_a_person {
+            return Some(format!("nothing was ever handled, and it should be {desired:?}"));
+        }
         let is_there = self.state_of(reference).is_some();
         let is_off = !(is_there && runs(reference, state));
         let line = || crate::trace::record_in_a_line(record);
