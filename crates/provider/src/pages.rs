@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::{error::ProviderError, http::Request};
 
-/// Maximum number of requests in flight at once for one account.
+/// Maximum number of requests in flight at once for one list.
 pub const AT_ONCE: usize = 8;
 
 /// Called with the number of additional resources read.

@@ -21,6 +21,7 @@ use domain::{
     },
     step::{Accepted, Step},
 };
+use futures_util::future::join_all;
 use jiff::Timestamp;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
@@ -69,15 +70,18 @@ impl Cloud for Api {
         kinds: &[ResourceKind],
         reading: Reading<'_>,
     ) -> Result<Listed, ProviderError> {
-        let mut listed = Listed::default();
-        for &kind in kinds {
+        let lists = kinds.iter().map(async |&kind| {
             let read = match kind {
                 ResourceKind::Droplet => self.droplets(reading).await,
                 ResourceKind::Database => self.databases(reading).await,
                 ResourceKind::NodePool => self.node_pools(reading).await,
-                ResourceKind::Server | ResourceKind::Machine => continue,
+                ResourceKind::Server | ResourceKind::Machine => return None,
             };
-            listed.add(kind, read.map_err(|error| error.needing(scopes::to_read(kind))))?;
+            Some((kind, read.map_err(|error| error.needing(scopes::to_read(kind)))))
+        });
+        let mut listed = Listed::default();
+        for (kind, read) in join_all(lists).await.into_iter().flatten() {
+            listed.add(kind, read)?;
         }
         listed.or_error()
     }
@@ -228,8 +232,9 @@ impl Api {
             let droplets = self.all::<Element<schema::Droplet>>(path, reading).await?;
             Ok(droplets.map(|one| one.of_kind(kind, path).map(droplet)))
         };
-        let mut droplets = read("/v2/droplets").await?;
-        match read("/v2/droplets?type=gpus").await {
+        let (droplets, gpus) = tokio::join!(read("/v2/droplets"), read("/v2/droplets?type=gpus"));
+        let mut droplets = droplets?;
+        match gpus {
             Ok(gpus) => {
                 droplets.requests += gpus.requests;
                 droplets.items.extend(gpus.items);
